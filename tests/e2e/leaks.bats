@@ -722,6 +722,7 @@ has_found() { jq -se 'any(.[].processes[0].scan; .definite.blocks > 0)' "$BATS_T
 	built
 	detach
 	has_note 'scan given up: .*longer than 1 us'
+	grep -q "PID $TARGET: no verdict, and not stopped for one: that would take about .*; --max-pause .* allows it" "$err"
 	untouched "$TARGET"
 	tell
 	ended "$TARGET" 3

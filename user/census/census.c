@@ -10,6 +10,7 @@
 #include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_plan.h"
@@ -221,7 +222,7 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 /* The tries so far, and what the last one noted. */
 struct tries {
 	u32 nr;
-	bool is_over, has_fork_failed;
+	bool is_over;
 	size_t nr_notes;
 	struct census_note notes[CENSUS_MAX_NOTES];
 };
@@ -246,35 +247,42 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 						  .max_copy = o->max_copy,
 						  .max_pause_ns = max_pause_ns,
 						  .nr_jobs = o->nr_jobs,
-						  .is_price_known = tries->nr,
-						  .has_fork_failed = tries->has_fork_failed };
+						  .walks_books = true,
+						  .is_price_known = tries->nr };
 	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
+	struct courtesy_hurry hurry;
 	struct snapshot_plan plan;
 	u64 deadline_ns;
 	int err, read_err = 0;
 
 	snapshot_plan_make(&plan, &po);
+	if (!tries->nr && snapshot_plan_check(&plan, &po, plan.way)) {
+		snapshot_plan_free(&plan);
+		return -EAGAIN;
+	}
 	so.way = plan.way;
 	so.precopy = plan.precopy;
+	courtesy_at_once(&hurry);
 	deadline_ns = clock_now_ns() + max_pause_ns;
 	err = snapshot_stop_new(&c->snap, c->pid, &so);
 	if (err) {
+		courtesy_hurry_end(&hurry);
 		snapshot_plan_free(&plan);
 		return err;
 	}
 	c->word_size = c->snap->word_size;
 	err = snapshot_copy(c->snap);
 	c->is_copied = !err;
+	if (c->is_copied)
+		courtesy_hurry_end(&hurry);
+	if (snapshot_plan_check_uncopied(&plan, &po, err)) {
+		snapshot_resume(c->snap);
+		courtesy_hurry_end(&hurry);
+		snapshot_plan_free(&plan);
+		return -EAGAIN;
+	}
 	c->pause_ns += snapshot_plan_pause(&plan);
 	snapshot_plan_free(&plan);
-	/* There may be another way, and time for it while the process runs. */
-	if (err && err != -ECANCELED && err != -ESRCH && o->way == SNAPSHOT_AUTO && !tries->has_fork_failed) {
-		info("scan: PID %d: no fork: %s", (int)c->pid, scan_reason_copy(err));
-		tries->has_fork_failed = true;
-		snapshot_resume(c->snap);
-		c->pause_ns += c->snap->pause_ns;
-		return 0;
-	}
 	/* Before the walk, because a process with a copy runs. */
 	if (census_resident_read(&c->resident, c))
 		debug("census: PID %d: no smaps", (int)c->pid);
@@ -286,6 +294,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
 	if (!c->is_copied)
 		snapshot_resume(c->snap);
+	courtesy_hurry_end(&hurry);
 	c->pause_ns += c->snap->pause_ns;
 	if (!err && !read_err && c->scan)
 		read_err = scan_judge(c->scan);

@@ -55,7 +55,8 @@ struct census {
 /*
  * Stop @pid, walk its heap, read its memory, resume it, judge. *@out is owned by the caller: census_free(). 0, also
  * without verdicts; -ENOENT no allocator that heaptap knows was found: *@out says more; -ESRCH, -EPERM, -ETIME, which
- * were logged; -ETIMEDOUT the walk of a copy took 10 minutes; -ENOMEM.
+ * were logged; -EAGAIN it was not stopped, as that would take too long, logged; -ETIMEDOUT the walk of a copy took 10
+ * minutes; -ENOMEM.
  */
 int census_take(struct census **out, pid_t pid, const struct census_options *options) __must_check;
 

@@ -166,6 +166,9 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		      (int)pid);
 		status = STATUS_NO_VERDICT;
 		break;
+	case -EAGAIN:
+		status = STATUS_NO_VERDICT;
+		break;
 	case -ETIMEDOUT:
 		error("scan: PID %d: its heap could not be read within 10 minutes", (int)pid);
 		status = STATUS_NO_VERDICT;

@@ -302,18 +302,19 @@ const struct option_row option_rows[] = {
 	  .help = "find no leak verdicts, and do not stop the target for them" },
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
 	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
-	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; 2s for a "
-		  "scan without a trace; no limit at the end of a program of run)" },
-	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
-	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
+	  .help = "give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
+		  "2s for a scan without a trace; no limit at the end of a program of run)" },
+	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
+	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
 		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
-		  "has changed; auto: fork or precopy if possible and worth it" },
+		  "has changed; auto: the first of precopy and fork that is possible, if stop would take longer than "
+		  "10 ms" },
 	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
 	  .help = "threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
 		  "16 at most)" },
 	{ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
-	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
+	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "make no copy for --snapshot that may take more memory (default for fork: what the target's "
 		  "cgroups have left; for precopy: half of what heaptap has left)" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -65,8 +66,32 @@ void courtesy_hurry(struct courtesy_hurry *h, int nice)
 	h->is_on = !errno && h->usual > nice && !setpriority(PRIO_PROCESS, 0, nice);
 }
 
+/* A limit of CPU time under this policy could kill heaptap. */
+static bool may_come_at_once(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_RTTIME, &limit) && limit.rlim_cur == RLIM_INFINITY;
+}
+
+void courtesy_at_once(struct courtesy_hurry *h)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+
+	*h = (struct courtesy_hurry){ .policy = sched_getscheduler(0) };
+	h->is_at_once = h->policy >= 0 && h->policy != SCHED_FIFO && h->policy != SCHED_RR &&
+			may_come_at_once() && !sched_setscheduler(0, SCHED_RR, &param);
+	if (!h->is_at_once)
+		courtesy_hurry(h, COURTESY_HURRY);
+}
+
 void courtesy_hurry_end(struct courtesy_hurry *h)
 {
+	const struct sched_param param = { 0 };
+
+	if (h->is_at_once)
+		(void)!sched_setscheduler(0, h->policy, &param);
+	h->is_at_once = false;
 	if (h->is_on)
 		(void)!setpriority(PRIO_PROCESS, 0, h->usual);
 	h->is_on = false;

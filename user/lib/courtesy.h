@@ -26,8 +26,9 @@ enum {
 };
 
 struct courtesy_hurry {
-	int usual; /* nice value */
-	bool is_on;
+	int usual;  /* nice value */
+	int policy; /* of scheduling */
+	bool is_on, is_at_once;
 };
 
 /*
@@ -36,4 +37,9 @@ struct courtesy_hurry {
  * Without the right to do that all stays as it was. The end may be called twice.
  */
 void courtesy_hurry(struct courtesy_hurry *h, int nice);
+/*
+ * Get the CPU at once, for less than a second in which a program is stopped: before all usual threads, also those of
+ * other sessions and control groups, which nice values do not reach (SCHED_RR). Else as courtesy_hurry().
+ */
+void courtesy_at_once(struct courtesy_hurry *h);
 void courtesy_hurry_end(struct courtesy_hurry *h);

@@ -57,8 +57,8 @@ static const struct privilege_row kept[] = {
 	/* Files of targets. */
 	{ CAP_DAC_READ_SEARCH, TRACING | SCANS | GUARDING | FILES | PEER },
 	{ CAP_KILL, TRACING | SCANS | GUARDING | LINKS | HOLDING },
-	/* Threads of targets that a probe has stopped; masks of CPUs of traced threads. */
-	{ CAP_SYS_NICE, TRACING | GUARDING },
+	/* Threads of targets that a probe has stopped; masks of CPUs of traced threads; the CPU during a stop. */
+	{ CAP_SYS_NICE, TRACING | SCANS | GUARDING },
 	{ CAP_IPC_LOCK, TRACING | GUARDING },
 	/* Limits of memory and descriptors. */
 	{ CAP_SYS_RESOURCE, TRACING },

@@ -198,6 +198,8 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->resident_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "RssAnon"))
 		out->anonymous_bytes = strtoull(value, NULL, 10) * 1024;
+	else if (!strcmp(key, "RssShmem"))
+		out->shared_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "VmSize"))
 		out->mapped_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "VmData"))

@@ -41,6 +41,7 @@ struct proc_status {
 	u64 resident_bytes; /* RSS; 0 if it has no memory */
 	u64 swapped_bytes;
 	u64 anonymous_bytes; /* of resident_bytes, without memory of files */
+	u64 shared_bytes;    /* of resident_bytes, shared memory without a file on a disk */
 	u64 pinned_bytes;    /* that devices may write to */
 	u64 mapped_bytes;    /* as RLIMIT_AS counts them */
 	u64 data_bytes;	     /* as RLIMIT_DATA counts them */

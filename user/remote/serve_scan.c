@@ -11,6 +11,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_why.h"
@@ -61,6 +62,7 @@ struct serve_scan {
 	struct snapshot *snap; /* owned */
 	struct snapshot_plan plan;
 	struct scan_options so;
+	struct courtesy_hurry hurry;
 	u64 pause_ns, max_pause_ns;
 	bool is_partial, is_last;
 
@@ -384,34 +386,10 @@ static void end_moment(struct serve_scan *n, u64 start_ns)
 {
 	if (!n->is_exiting && is_held(n))
 		release_held(n->serve);
+	courtesy_hurry_end(&n->hurry);
 	n->pause_ns = clock_now_ns() - start_ns;
 	if (!IS_AGENT)
 		snapshot_plan_free(&n->plan);
-}
-
-static int read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
-{
-	u64 start_ns = clock_now_ns();
-	int err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
-
-	if (err)
-		return err;
-	err = stop_process(n, holder);
-	if (!err && !snapshot_copy_stopped(n->snap)) {
-		/* Events are those of a later time from now on. */
-		serve_trace_watch(n->serve->trace, NULL, NULL);
-		snapshot_let_go(n->snap);
-		end_moment(n, start_ns);
-		err = backlog_work(read_memory, n, read_on, n->serve);
-		snapshot_resume(n->snap);
-		return err;
-	}
-	if (!err)
-		err = read_memory(n);
-	if (n->snap)
-		snapshot_resume(n->snap);
-	end_moment(n, start_ns);
-	return err;
 }
 
 static struct snapshot_plan_options plan_options(const struct serve_scan *n,
@@ -422,6 +400,39 @@ static struct snapshot_plan_options plan_options(const struct serve_scan *n,
 					       .max_copy = n->serve->options.max_copy,
 					       .max_pause_ns = n->max_pause_ns,
 					       .holder = is_held(n) ? holder : NULL };
+}
+
+static int read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
+{
+	const struct snapshot_plan_options po = plan_options(n, holder);
+	u64 start_ns = clock_now_ns();
+	int err, copy_err;
+
+	courtesy_at_once(&n->hurry);
+	err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
+	if (err) {
+		courtesy_hurry_end(&n->hurry);
+		return err;
+	}
+	err = stop_process(n, holder);
+	copy_err = err ? err : snapshot_copy_stopped(n->snap);
+	if (!copy_err) {
+		/* Events are those of a later time from now on. */
+		serve_trace_watch(n->serve->trace, NULL, NULL);
+		snapshot_let_go(n->snap);
+		end_moment(n, start_ns);
+		err = backlog_work(read_memory, n, read_on, n->serve);
+		snapshot_resume(n->snap);
+		return err;
+	}
+	if (!err && !IS_AGENT)
+		err = snapshot_plan_check_uncopied(&n->plan, &po, copy_err);
+	if (!err)
+		err = read_memory(n);
+	if (n->snap)
+		snapshot_resume(n->snap);
+	end_moment(n, start_ns);
+	return err;
 }
 
 static int copy_ahead(void *arg)
@@ -440,10 +451,12 @@ static int make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
 	int err;
 
 	n->plan.way = SNAPSHOT_STOP;
-	if (IS_AGENT || po.way == SNAPSHOT_STOP || n->is_exiting)
+	if (IS_AGENT || n->is_exiting)
 		return 0;
 	snapshot_plan_open(&n->plan, &po);
-	err = backlog_work(copy_ahead, n, read_on, n->serve);
+	err = n->plan.precopy ? backlog_work(copy_ahead, n, read_on, n->serve) : 0;
+	if (!err)
+		err = snapshot_plan_check(&n->plan, &po, n->plan.way);
 	if (!err)
 		err = serve_trace_poll(n->serve->trace);
 	return err ? err : has_gaps(n);

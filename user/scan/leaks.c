@@ -82,7 +82,6 @@ struct finding {
 	struct snapshot_plan plan;
 	struct courtesy_hurry hurry;
 	u64 start_ns; /* of the stop */
-	bool has_fork_failed;
 };
 
 static int begin(void *arg)
@@ -135,7 +134,6 @@ static struct snapshot_plan_options plan_options(const struct finding *f)
 					       .nr_jobs = o->nr_jobs,
 					       .is_price_known = o->is_price_known,
 					       .is_unwanted = o->is_unwanted,
-					       .has_fork_failed = f->has_fork_failed,
 					       .holder = o->holder };
 }
 
@@ -156,10 +154,14 @@ static int make_plan(struct finding *f, const struct leaks_options *o)
 	int err;
 
 	f->plan.way = SNAPSHOT_STOP;
-	if (IS_AGENT || o->way == SNAPSHOT_STOP || o->is_ending)
+	if (IS_AGENT || o->is_ending)
 		return 0;
 	snapshot_plan_open(&f->plan, &po);
-	err = o->aside(o->ctx, copy_ahead, f);
+	err = f->plan.precopy ? o->aside(o->ctx, copy_ahead, f) : 0;
+	if (!err)
+		err = snapshot_plan_check(&f->plan, &po, f->plan.way);
+	if (err)
+		f->leaks->pause_ns = snapshot_plan_pause(&f->plan);
 	return err ? err : o->drain(o->ctx, f->scan, false);
 }
 
@@ -178,17 +180,6 @@ static void end_moment(struct finding *f, const struct leaks_options *o)
 	snapshot_plan_free(&f->plan);
 }
 
-/* The way is to be chosen, the process could not fork, and nothing else was tried yet. */
-static bool is_fork_failed(struct finding *f, const struct leaks_options *o, int err)
-{
-	if (IS_AGENT || o->way != SNAPSHOT_AUTO || f->has_fork_failed || !err || err == -ECANCELED ||
-	    err == -ESRCH)
-		return false;
-	info("scan: PID %d: no fork: %s", (int)o->pid, scan_reason_copy(err));
-	f->has_fork_failed = true;
-	return true;
-}
-
 /* Stop the process, enter its last events, read its memory, resume it. The snapshot may be there after errors too. */
 static int read_stopped(struct finding *f, const struct leaks_options *o)
 {
@@ -202,13 +193,13 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 					     .copying = o->copying,
 					     .copying_ctx = o->ctx,
 					     .kernel = o->kernel };
+	const struct snapshot_plan_options po = plan_options(f);
 	int err = snapshot_stop_new(&f->snap, o->pid, &so), copy_err = -ECANCELED;
 
 	if (!err)
 		copy_err = snapshot_copy_stopped(f->snap);
-	/* There may be another way, and time for it while the process runs. */
-	if (is_fork_failed(f, o, copy_err))
-		err = -EAGAIN;
+	if (!err && !IS_AGENT)
+		err = snapshot_plan_check_uncopied(&f->plan, &po, copy_err);
 	if (!err)
 		err = o->drain(o->ctx, f->scan, true);
 	f->leaks->is_copied = !err && !copy_err;
@@ -224,15 +215,14 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 	return err;
 }
 
-/* One try. -EAGAIN: the next one is by another way. */
-static int try_moment(struct finding *f, const struct leaks_options *o)
+static int read_moment(struct finding *f, const struct leaks_options *o)
 {
 	int err = make_plan(f, o);
 
 	if (err)
 		return err;
 	/* The threads of the process wait, and beside a busy machine they wait longest for a CPU for heaptap. */
-	courtesy_hurry(&f->hurry, COURTESY_HURRY);
+	courtesy_at_once(&f->hurry);
 	f->start_ns = clock_now_ns();
 	err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
 	if (err) {
@@ -243,19 +233,6 @@ static int try_moment(struct finding *f, const struct leaks_options *o)
 	if (!f->leaks->is_copied)
 		end_moment(f, o);
 	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
-	return err;
-}
-
-static int read_moment(struct finding *f, const struct leaks_options *o)
-{
-	int err = try_moment(f, o);
-	u64 first_ns = f->leaks->pause_ns;
-
-	if (err != -EAGAIN || !f->has_fork_failed)
-		return err;
-	snapshot_free(take_ptr(f->snap));
-	err = try_moment(f, o);
-	f->leaks->pause_ns += first_ns;
 	return err;
 }
 

@@ -135,6 +135,9 @@ static void open_stopped(void *arg)
 	struct held_caller by = { .held = &held, .outliving = &o->outliving };
 
 	o->err = stop_all_begin(&held, clock_now_ns() + o->max_pause_ns);
+	/* Another process traces it, and says so when the process is to be stopped for its moment. */
+	if (o->err == -EPERM)
+		o->err = -ENOTSUP;
 	if (o->err)
 		return;
 	o->err = stop_all_running(&held) ? -EBUSY : make_stopped(o, &by);
@@ -195,11 +198,21 @@ static bool has_userfaultfd(pid_t pid)
 static int begin(struct page_watch *w)
 {
 	struct watch_api api = { .api = WATCH_VERSION, .features = WATCH_ASYNC };
-	struct page_scan nothing = { .size = sizeof(nothing), .category_anyof_mask = RUN_PRESENT };
-	char path[32];
 
 	if (ioctl(w->fd, WATCH_API, &api))
 		return errno == EINVAL ? -ENOTSUP : -errno;
+	return 0;
+}
+
+/* Refuse without a stop a kernel before 6.7, and CPUs on which no thread of the process makes a userfaultfd. */
+static int open_pages(struct page_watch *w)
+{
+	struct page_scan nothing = { .size = sizeof(nothing), .category_anyof_mask = RUN_PRESENT };
+	char path[32];
+
+#ifndef __x86_64__
+	return -ENOTSUP;
+#endif
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)w->pid);
 	w->pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	if (w->pagemap < 0)
@@ -215,7 +228,9 @@ int page_watch_open(struct page_watch *w, pid_t pid, const struct snapshot_holde
 	*w = (struct page_watch){ .pid = pid, .fd = -1, .pagemap = -1 };
 	if (has_userfaultfd(pid))
 		return -EALREADY;
-	err = open_fd(&o);
+	err = open_pages(w);
+	if (!err)
+		err = open_fd(&o);
 	if (!err)
 		err = begin(w);
 	if (err)

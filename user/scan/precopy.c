@@ -23,6 +23,7 @@ enum {
 	MAX_ROUNDS = 10,
 	ENOUGH = 2 << 20, /* bytes of a round: so few are copied in a stop of about a millisecond */
 	NR_RUNS = 512,
+	MAX_READ = 256 << 10, /* bytes of one read: the kernel may let nobody else work meanwhile */
 };
 
 /* The copy of one mapping: as large as that, and filled where pages are. */
@@ -88,6 +89,11 @@ int precopy_new(struct precopy **out, pid_t pid, const struct precopy_options *o
 	}
 	*out = p;
 	return 0;
+}
+
+u64 precopy_rest(const struct precopy *p)
+{
+	return p->new_bytes;
 }
 
 u64 precopy_pause(const struct precopy *p)
@@ -189,7 +195,8 @@ static void forget_page(struct precopy *p, struct mirror *m, taddr_t at)
 static int copy_range(struct precopy *p, struct mirror *m, taddr_t at, taddr_t end)
 {
 	while (at < end) {
-		ssize_t nr = proc_memory_read_much(&p->memory, at, m->data + (at - m->start), end - at);
+		u64 len = end - at < MAX_READ ? end - at : MAX_READ;
+		ssize_t nr = proc_memory_read_much(&p->memory, at, m->data + (at - m->start), len);
 		u64 whole = nr > 0 ? (u64)nr / p->page * p->page : 0;
 
 		if (nr == 0)

@@ -40,6 +40,9 @@ int precopy_run(struct precopy *p) __must_check;
 int precopy_finish(struct precopy *p, struct snapshot *s, u64 deadline_ns, struct page_copy *kept,
 		   bool *is_done) __must_check;
 
+/* Bytes that the process wrote in the last round, and about what it will have written when it is stopped. */
+u64 precopy_rest(const struct precopy *p);
+
 /* How long the process was stopped by precopy_new(). */
 u64 precopy_pause(const struct precopy *p);
 

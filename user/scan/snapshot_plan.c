@@ -3,28 +3,25 @@
 #include "user/scan/snapshot_plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/precopy.h"
-#include "user/scan/scan_plan.h"
 #include "user/scan/scan_reason.h"
+#include "user/scan/snapshot_pause.h"
 #include "user/scan/snapshot_price.h"
 
-enum {
-	FORK_NS_A_MIB = 20000,
-	/* A pause that is worth no copy, whose pages the process pays for one by one as it writes them. */
-	SHORT_NS = 10000000,
-	MAX_READERS = 4, /* more threads share the memory's speed, and the pause is not much shorter */
-};
+/* A pause that is worth no copy, whose pages the process pays for one by one as it writes them. */
+enum { SHORT_NS = 10000000 };
 
-bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs)
+bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs, bool walks_books)
 {
-	u32 nr = scan_plan_jobs(nr_jobs);
+	struct snapshot_pause usual = snapshot_pause_usual(bytes, nr_jobs, walks_books);
 
-	return scan_plan_of(0, bytes, nr < MAX_READERS ? nr : MAX_READERS).read_ns > SHORT_NS;
+	return snapshot_pause_ns(&usual, SNAPSHOT_STOP, 0) > SHORT_NS;
 }
 
 /* Memory of files and shared memory is in no copy. */
@@ -33,7 +30,8 @@ static bool is_short(const struct snapshot_plan_options *o)
 	struct proc_status status = { 0 };
 
 	return proc_read_status(&status, o->pid) ||
-	       !snapshot_plan_wants_copy(status.anonymous_bytes + status.swapped_bytes, o->nr_jobs);
+	       !snapshot_plan_wants_copy(status.anonymous_bytes + status.swapped_bytes, o->nr_jobs,
+					 o->walks_books);
 }
 
 static void refuse(const struct snapshot_plan_options *o, const char *way, int err,
@@ -54,16 +52,20 @@ static int plan_fork(struct snapshot_plan *p, const struct snapshot_plan_options
 {
 	struct snapshot_price price = { 0 };
 	int err = snapshot_price_fork(&price, o->pid, o->max_copy);
+	struct snapshot_pause pause;
+
+	if (!err)
+		err = snapshot_pause_look(&pause, o->pid, o->nr_jobs, o->walks_books);
 
 	if (err) {
 		refuse(o, "fork", err, &price);
 		return err;
 	}
-	p->way = o->way;
+	p->way = SNAPSHOT_FORK;
 	log_line(o->is_price_known ? LOG_DEBUG : LOG_INFO,
 		 "scan: PID %d: fork: it stands for about %s; pages that it writes meanwhile take up to %s "
 		 "more, of %s",
-		 (int)o->pid, human_duration((price.bytes >> 20) * FORK_NS_A_MIB + 1000000).text,
+		 (int)o->pid, human_duration(snapshot_pause_ns(&pause, SNAPSHOT_FORK, 0)).text,
 		 human_bytes(price.bytes).text,
 		 price.room == UINT64_MAX ? "what there is" : human_bytes(price.room).text);
 	return 0;
@@ -98,10 +100,10 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 	bool is_auto = o->way == SNAPSHOT_AUTO && !is_short(o);
 
 	*out = (struct snapshot_plan){ .way = SNAPSHOT_STOP };
-	if ((o->way == SNAPSHOT_FORK || (is_auto && !o->has_fork_failed)) && !plan_fork(out, o))
-		return;
 	if ((o->way == SNAPSHOT_PRECOPY || is_auto) && !plan_precopy(out, o))
 		return;
+	if ((o->way == SNAPSHOT_FORK || is_auto) && plan_fork(out, o))
+		debug("scan: PID %d: no copy", (int)o->pid);
 }
 
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o)
@@ -112,14 +114,72 @@ void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_opti
 		return;
 	snapshot_plan_free(p);
 	p->way = SNAPSHOT_STOP;
-	if (err != -ECANCELED)
-		refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
+	if (err == -ECANCELED)
+		return;
+	refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
+	if (o->way == SNAPSHOT_AUTO && plan_fork(p, o))
+		debug("scan: PID %d: no copy", (int)o->pid);
 }
 
 void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o)
 {
 	snapshot_plan_open(out, o);
 	snapshot_plan_copy(out, o);
+}
+
+/* A value for --max-pause that allows a stop of about @ns: half as much again, in few digits. */
+static void suggest_pause(char *out, size_t size, u64 ns)
+{
+	const u64 ms = 1000000, s = 1000 * ms;
+
+	ns += ns / 2;
+	if (ns <= 900 * ms)
+		snprintf(out, size, "%llums", (unsigned long long)((ns + 100 * ms - 1) / (100 * ms) * 100));
+	else
+		snprintf(out, size, "%llus", (unsigned long long)((ns + s - 1) / s));
+}
+
+/* Another way that would stop the process for less than what is allowed; "" = none is known. */
+static void suggest_way(char *out, size_t size, const struct snapshot_plan_options *o,
+			const struct snapshot_pause *pause)
+{
+	struct snapshot_price price = { 0 };
+	u64 ns = snapshot_pause_ns(pause, SNAPSHOT_PRECOPY, 0);
+
+	out[0] = '\0';
+	if (o->way != SNAPSHOT_AUTO && o->way != SNAPSHOT_PRECOPY && ns <= o->max_pause_ns &&
+	    !snapshot_price_precopy(&price, o->pid, o->max_copy))
+		snprintf(out, size, ", and --snapshot auto may need only %s", human_duration(ns).text);
+}
+
+int snapshot_plan_check(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+			enum snapshot_way way)
+{
+	u64 rest = p->precopy ? precopy_rest(p->precopy) : 0, ns;
+	struct snapshot_pause pause;
+	char allowed[32], other[128];
+
+	/* Whoever is gone is found to be so by the stop. */
+	if (snapshot_pause_look(&pause, o->pid, o->nr_jobs, o->walks_books))
+		return 0;
+	ns = snapshot_pause_ns(&pause, way, rest);
+	debug("scan: PID %d: it will be stopped for about %s", (int)o->pid, human_duration(ns).text);
+	if (ns <= o->max_pause_ns)
+		return 0;
+	suggest_pause(allowed, sizeof(allowed), ns);
+	suggest_way(other, sizeof(other), o, &pause);
+	log_line(
+		o->is_price_known ? LOG_DEBUG : LOG_WARN,
+		"scan: PID %d: no verdict, and not stopped for one: that would take about %s, and --max-pause is "
+		"%s; --max-pause %s allows it%s",
+		(int)o->pid, human_duration(ns).text, human_duration(o->max_pause_ns).text, allowed, other);
+	return -ETIME;
+}
+
+int snapshot_plan_check_uncopied(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+				 int err)
+{
+	return err && err != -ECANCELED ? snapshot_plan_check(p, o, SNAPSHOT_STOP) : 0;
 }
 
 void snapshot_plan_free(struct snapshot_plan *p)

@@ -15,14 +15,14 @@ struct snapshot_plan_options {
 	u64 max_copy; /* bytes that the copy may take; 0 = what there is room for */
 	u64 max_pause_ns;
 	u32 nr_jobs;		   /* threads that would read the stopped process; 0 = one for each CPU */
+	bool walks_books;	   /* snapshot_pause.walks_books */
 	bool is_price_known;	   /* do not say it again */
 	bool (*is_unwanted)(void); /* NULL = never */
-	bool has_fork_failed;	   /* SNAPSHOT_AUTO does not try that again */
 	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
 };
 
 struct snapshot_plan {
-	enum snapshot_way way;	 /* for snapshot_options */
+	enum snapshot_way way;	 /* for snapshot_options; never SNAPSHOT_AUTO */
 	struct precopy *precopy; /* owned, for snapshot_options; NULL = nothing is copied ahead */
 };
 
@@ -30,17 +30,27 @@ struct snapshot_plan {
  * SNAPSHOT_AUTO: would a process with @bytes of memory of its own stand for so long while it is read that a copy is
  * better?
  */
-bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs);
+bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs, bool walks_books);
 
 /*
  * Choose the way. Never fails: where no copy is possible, the way is SNAPSHOT_STOP, and a warning says why unless the
  * way was SNAPSHOT_AUTO. May stop the process for a moment, by the thread that is its tracer.
+ * SNAPSHOT_AUTO prefers precopy, whose stop is the shortest, and takes fork where that is not possible.
  */
 void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o);
-/* Then: copy ahead, in any thread. Takes as long as reading the process. Does nothing for other ways. */
+/* Then: copy ahead, in any thread. Takes longer than reading the process. Does nothing for other ways. */
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o);
 /* Both. */
 void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o);
+/*
+ * Then: may the process be stopped by @way, that of the plan or SNAPSHOT_STOP in its place? 0; -ETIME: it would stand
+ * for longer than max_pause_ns. A warning says for how long, and which option allows that.
+ */
+int snapshot_plan_check(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+			enum snapshot_way way) __must_check;
+/* Then, where the process is stopped and its copy failed with @err: may it stand while it is read? As above. */
+int snapshot_plan_check_uncopied(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+				 int err) __must_check;
 /* Again is fine. */
 void snapshot_plan_free(struct snapshot_plan *p);
 

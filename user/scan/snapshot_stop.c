@@ -49,7 +49,6 @@ struct stop_snapshot {
 	struct process_copy copy;	      /* of the tracer's thread */
 	struct memory_stream *memory;	      /* owned */
 	u64 started_ns, deadline_ns;
-	enum snapshot_way way;
 	bool wants_copy;
 	struct precopy *precopy;			   /* borrowed; NULL = none, or used up */
 	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options */
@@ -475,9 +474,8 @@ static int stop_copy(struct snapshot *s)
 		err = finish_precopy(st);
 	else if (st->wants_copy && st->state == STOP_STOPPED)
 		err = make_copy(st);
-	if (err && err != -ECANCELED && st->way != SNAPSHOT_AUTO)
-		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", s->pid,
-		     scan_reason_copy(err));
+	if (err && err != -ECANCELED)
+		warn("scan: PID %d: it cannot be copied: %s", s->pid, scan_reason_copy(err));
 	return err;
 }
 
@@ -538,10 +536,9 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	pthread_cond_init(&st->changed, NULL);
 	st->base.ops = &stop_ops;
 	st->base.pid = st->held.pid = pid;
-	st->way = options->way;
 	st->precopy = options->precopy;
 	st->base.nr_jobs = options->nr_jobs;
-	st->wants_copy = !st->precopy && (st->way == SNAPSHOT_FORK || st->way == SNAPSHOT_AUTO);
+	st->wants_copy = !st->precopy && options->way == SNAPSHOT_FORK;
 	st->copy.outliving = &st->outliving;
 	st->copy.holder = options->holder && options->holder->call ? options->holder : NULL;
 	st->copying = options->copying;

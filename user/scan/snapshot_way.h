@@ -5,6 +5,6 @@
 enum snapshot_way {
 	SNAPSHOT_STOP,
 	SNAPSHOT_FORK, /* a warning says if that is not possible */
-	SNAPSHOT_AUTO, /* where the stop would be long, the first of fork and precopy that is possible */
+	SNAPSHOT_AUTO, /* where the stop would be long, the first of precopy and fork that is possible */
 	SNAPSHOT_PRECOPY, /* its memory is copied before, while it runs, and in the stop only what it wrote meanwhile */
 };

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,56 @@ static void first_and_back(void **state)
 	assert_int_equal(setpriority(PRIO_PROCESS, 0, 0), 0);
 }
 
+static void *look_at_policy(void *arg)
+{
+	*(int *)arg = sched_getscheduler(0);
+	return NULL;
+}
+
+/* During a stop this thread and those that it starts come before all usual ones, and what was before comes back. */
+static void at_once_and_back(void **state)
+{
+	static const int policies[] = { SCHED_OTHER, SCHED_BATCH };
+	const struct sched_param param = { 0 };
+	struct rlimit limit = { 0 }, before;
+
+	(void)state;
+	if (geteuid())
+		skip_because("only root may do that");
+	for (int i = 0; i < 2; i++) {
+		struct courtesy_hurry h;
+		pthread_t thread;
+		int seen = -1;
+
+		assert_int_equal(sched_setscheduler(0, policies[i], &param), 0);
+		courtesy_at_once(&h);
+		assert_int_equal(sched_getscheduler(0), SCHED_RR);
+		assert_int_equal(pthread_create(&thread, NULL, look_at_policy, &seen), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(seen, SCHED_RR);
+		courtesy_hurry_end(&h);
+		assert_int_equal(sched_getscheduler(0), policies[i]);
+		courtesy_hurry_end(&h);
+		assert_int_equal(nice_now(), 0);
+	}
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &param), 0);
+	/* A limit that kills is none to come near to. */
+	assert_int_equal(getrlimit(RLIMIT_RTTIME, &before), 0);
+	limit = before;
+	limit.rlim_cur = 200000;
+	assert_int_equal(setrlimit(RLIMIT_RTTIME, &limit), 0);
+	{
+		struct courtesy_hurry h;
+
+		courtesy_at_once(&h);
+		assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+		assert_int_equal(nice_now(), COURTESY_HURRY);
+		courtesy_hurry_end(&h);
+		assert_int_equal(nice_now(), 0);
+	}
+	assert_int_equal(setrlimit(RLIMIT_RTTIME, &before), 0);
+}
+
 /* Without the right nothing changes. */
 static void refused(void **state)
 {
@@ -94,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_and_back),
+		cmocka_unit_test(at_once_and_back),
 		cmocka_unit_test(refused),
 	};
 

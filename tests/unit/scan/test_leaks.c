@@ -4,6 +4,7 @@
  * And: who has the CPU first while a process is stopped.
  */
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -177,9 +178,10 @@ struct course {
 	int result;  /* of drain while it was stopped */
 };
 
+/* The nice value; less than any of them where this thread comes before all usual ones. */
 static int nice_now(void)
 {
-	return getpriority(PRIO_PROCESS, 0);
+	return sched_getscheduler(0) == SCHED_RR ? -100 : getpriority(PRIO_PROCESS, 0);
 }
 
 static int drain(void *ctx, struct scan *scan, bool is_stopped)
