@@ -478,7 +478,7 @@ int inject_pages_return(struct injection *in, struct stopped *s, u32 first)
 
 		ret = states[i].is_there && states[i].is_parked ? move(s, c.park, c.bytes, 0, c.addr) : 0;
 		if (ret) {
-			err = ret == -EINPROGRESS || ret == -ETIME ? ret : -EBUSY;
+			err = ret == -EINPROGRESS || ret == -ETIME || ret == -EPERM ? ret : -EBUSY;
 			in->copies[nr++] = c;
 		}
 	}
