@@ -145,7 +145,7 @@ static int begin(struct stopped *s, struct stopped_thread *t)
 	return thread_call_begin_held(&s->call, t->tid, s->insn);
 }
 
-/* Its filter may kill the program for a system call of ours, and heaptap may not suspend the filter. */
+/* A filter may kill the program for a system call of ours, and heaptap may not suspend it. */
 static bool is_confined(const struct stopped_thread *t)
 {
 	struct proc_status status;
@@ -154,8 +154,8 @@ static bool is_confined(const struct stopped_thread *t)
 }
 
 /*
- * Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do. -EPERM:
- * all are under seccomp.
+ * Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do.
+ * -EPERM: all are under seccomp.
  */
 static int prepare(struct stopped *s)
 {
