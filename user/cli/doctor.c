@@ -236,7 +236,7 @@ static bool usable_by_bpf(struct doctor *d)
 		snprintf(d->how, sizeof(d->how), "bpf: %s", caps->reason);
 		return false;
 	}
-	why = IS_AGENT ? NULL : inline_limits_here(caps);
+	why = inline_limits_here(caps);
 	snprintf(d->how, sizeof(d->how), "%s, %s; run: %s%s",
 		 caps->has_uprobe_multi && caps->is_multi_pid_exact ? "uprobes by multi links"
 								    : "uprobes by perf links",
