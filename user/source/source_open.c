@@ -108,8 +108,7 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 		return open_inline(source, so, c);
 	}
 	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
-	if (!err && c->backend == BACKEND_AUTO && c->prefers_inline &&
-	    !try_inline(source, ops, so, c, &caps))
+	if (!err && c->backend == BACKEND_AUTO && c->prefers_inline && !try_inline(source, ops, so, c, &caps))
 		return 0;
 	if (!err || c->backend == BACKEND_BPF) {
 		*ops = &source_bpf;
