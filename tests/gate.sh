@@ -12,7 +12,7 @@ count() { # shellcheck disable=SC2086 # jobs are words
 }
 
 table() {
-	echo '| file | by BPF, or what heaptap chooses | by ptrace | by inline |'
+	echo '| file | by BPF | by ptrace | by inline |'
 	echo '|---|---|---|---|'
 	# shellcheck disable=SC2086 # jobs are words
 	{

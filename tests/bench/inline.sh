@@ -95,6 +95,21 @@ in_speed() {
 
 in_lost() { jq '[.processes[].lost | .allocs + .frees] | add' "$tmp/report.json" 2>>"$tmp/log" || true; }
 
+# as_typed [OPTION...]: the whole command, with all that run does without options
+as_typed() { pinned env -u HEAPTAP_NO_CODE "$heaptap" run -q "$@" -o "$tmp/report.json" --force -- "$bench/pair" "${pair[@]}"; }
+
+bench_typed() {
+	local round pair=(-n 1000000)
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "typed: round $round of $inline_rounds"
+		in_round typed.untraced "$(elapsed_of pinned "$bench/pair" "${pair[@]}")"
+		in_round typed "$(elapsed_of as_typed)"
+		in_round typed.bpf "$(elapsed_of as_typed --backend bpf)"
+	done
+	ratio "run of 2 million events as typed / untraced" "$(in_median typed)" "$(in_median typed.untraced)" "-"
+	ratio "the same with --backend bpf" "$(in_median typed.bpf)" "$(in_median typed.untraced)" "-"
+}
+
 bench_inline() {
 	local round pair has_heaptrack lost=0 more sizes least_work= traced bare
 	has_heaptrack=$(command -v heaptrack || true)

@@ -63,8 +63,8 @@ def tools():
     probe = "u:%s:malloc { @size[tid] = arg0; } ur:%s:malloc /@size[tid]/ { @sum[ustack(16)] = sum(@size[tid]); delete(@size[tid]); }" % (libc(), libc())
     jemalloc, tcmalloc = library("libjemalloc.so.2"), library("libtcmalloc.so.4")
     have = {
-        "heaptap": ([HEAPTAP, "run", "-q", "-o", "{dir}/out.json", "--"], {}, None),
-        "heaptap, recording": ([HEAPTAP, "run", "-q", "--no-scan", "-w", "{dir}/out.heaptap", "-o", "{dir}/out.json", "--"], {},
+        "heaptap": ([HEAPTAP, "run", "-q", "-b", "bpf", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptap, recording": ([HEAPTAP, "run", "-q", "-b", "bpf", "--no-scan", "-w", "{dir}/out.heaptap", "-o", "{dir}/out.json", "--"], {},
                                [HEAPTAP, "report", "-q", "{dir}/out.heaptap"]),
         "heaptap, inline": ([HEAPTAP, "run", "-q", "-b", "inline", "-o", "{dir}/out.json", "--"], {}, None),
         "heaptrack": (["heaptrack", "-o", "{dir}/out"], {}, ["sh", "-c", "heaptrack_print -f {dir}/out*"]),

@@ -25,17 +25,20 @@ list_events() {
 }
 
 # bats test_tags=core
-@test "formats: a program that spends its time in probes is told what --backend inline costs" {
+@test "formats: attach to a program that spends its time in probes is told what --backend inline costs" {
 	not_by_inline "the report compares BPF with it"
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
 	cd "$BATS_TEST_TMPDIR"
-	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/turns" 200000
+	start "$T/turns" 1000000000
+	TARGET=$PID
+	enough=(-q --no-scan --stop-after 200000)
+	"$HEAPTAP" attach "${enough[@]}" -o r.json -o r.txt "$TARGET"
 	[ "$(jq -r .backend r.json)" = bpf ]
 	jq -e '.cost | .probes_permille > 200 and .call_ns > .inline_call_ns and .inline_call_ns > 0' r.json
 	tr "\n" " " <r.txt | tr -s " " | grep -F " probes " | grep -E "for a call, .* of the program.s CPU time, .* with --backend inline"
 	# A program that makes few calls, and one whose backend was chosen.
 	"$HEAPTAP" run -q -o few.json -- "$T/leak"
-	"$HEAPTAP" run -q --backend bpf -o chosen.json -- "$T/turns" 200000
+	"$HEAPTAP" attach "${enough[@]}" --backend bpf -o chosen.json "$TARGET"
 	jq -e '.cost | .events > 0 and (has("call_ns") | not)' few.json
 	jq -e '.cost | .events > 0 and (has("call_ns") | not)' chosen.json
 }

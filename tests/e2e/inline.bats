@@ -647,6 +647,20 @@ take_turns() {
 	step "alloc 5 10"
 }
 
+@test "inline: a program that comes under seccomp while it is traced keeps our memory, without effect, and lives" {
+	stepping
+	attached --backend inline "$TARGET"
+	step "burst 10"
+	step confine
+	step "burst 20"
+	detach
+	nothing_lost
+	is .totals.allocs 30
+	grep -q 'the probes stay in it, without effect: seccomp may forbid it to unmap memory' "$err"
+	wait_for is_untraced "$TARGET"
+	step "alloc 5 10"
+}
+
 # The kernel does not say that a test program has one: no CPU with it is needed for this test.
 @test "inline: attach to a program with a shadow stack is refused and harms nobody" {
 	local as_said=$BATS_TEST_TMPDIR/status

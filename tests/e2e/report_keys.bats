@@ -33,7 +33,8 @@ keys() {
 	"$HEAPTAP" run -q -o sized.json -- "$T/sized" >out 2>&1
 	"$HEAPTAP" run -q -o noticed.json -- "$T/noticed" >out 2>&1
 	"$HEAPTAP" run -q -i 100ms --scan -o kinds-%n.json -- "$T/leak_kinds" >out 2>&1 || true
-	"$HEAPTAP" run -q -o busy.json -- "$T/turns" 200000 >out 2>&1
+	start "$T/turns" 1000000000
+	"$HEAPTAP" attach -q --no-scan --stop-after 200000 -o busy.json "$PID" >out 2>&1
 	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
 	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
 	documented >in_manual

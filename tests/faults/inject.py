@@ -93,7 +93,7 @@ SCENARIOS = {
     "follow": ("-f", "attach -q -f -t 100ms -d 0 -o {dir}/r.json {pid}"),
     "ptrace": ("", "attach -q -b ptrace -t 100ms -o {dir}/r.json {pid}"),
     "inline": ("", "attach -q -b inline -t 100ms -o {dir}/r.json {pid}"),
-    "run": ("", "run -q -o {dir}/r.json -- {t}leak"),
+    "run": ("", "run -q -b bpf -o {dir}/r.json -- {t}leak"),
     "run-ptrace": ("", "run -q -b ptrace -o {dir}/r.json -- {t}leak"),
     "report": ("-f", "report -q -o {dir}/r.json {rec}"),
     "diff": ("-f", "diff -q {rec} {rec}"),

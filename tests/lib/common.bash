@@ -12,8 +12,12 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
 
-# HEAPTAP_BACKEND=ptrace or =inline runs all tests with that one, but those that ask for another.
-if [ -n "${HEAPTAP_BACKEND:-}" ]; then
+# HEAPTAP_BACKEND=ptrace, =inline or =auto runs all tests with that one, but those that ask for another. Without it BPF
+# does: heaptap chooses, and may put no code into programs.
+if [ -z "${HEAPTAP_BACKEND:-}" ]; then
+	export HEAPTAP_NO_CODE=1
+else
+	unset HEAPTAP_NO_CODE
 	HEAPTAP_CONFIG=$BATS_RUN_TMPDIR/backend.conf
 	[ -f "$HEAPTAP_CONFIG" ] || echo "backend $HEAPTAP_BACKEND" >"$HEAPTAP_CONFIG"
 	export HEAPTAP_CONFIG

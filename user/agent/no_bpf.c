@@ -4,6 +4,7 @@
 
 #include "user/source/caps_trial.h"
 #include "user/lib/log.h"
+#include "user/source/inline_limits.h"
 #include "user/source/source.h"
 
 static int probe(struct caps *caps)
@@ -15,6 +16,11 @@ static int probe(struct caps *caps)
 /* No other function of an unusable source is called. */
 const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
 const struct source_ops source_inline = { .name = "inline", .probe = probe };
+
+const char *inline_limits_here(const struct caps *caps)
+{
+	return caps->reason;
+}
 
 /* For doctor: the first trial of caps_probe() fails with this error, and the others are skipped. */
 int caps_bpf_counters(u32 nr)

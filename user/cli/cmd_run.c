@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "user/cli/commands.h"
-#include "user/cli/inline_hint.h"
 #include "user/cli/options.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
@@ -51,8 +50,6 @@ static void finish(struct run *r)
 		scan(r, true);
 	session_stop(r->tracees.session);
 	session_has_no_allocator(r->tracees.session);
-	if (!IS_AGENT)
-		inline_hint_measure(r->options, r->tracees.session);
 	if (r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
 		warn("run: --perturb: no effect: no glibc in the program");
 	r->is_unwritten = session_report(r->tracees.session);

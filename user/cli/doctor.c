@@ -16,6 +16,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/lib/proc.h"
+#include "user/source/inline_limits.h"
 #include "user/source/limits.h"
 #include "user/cli/options.h"
 #include "user/source/source.h"
@@ -229,15 +230,18 @@ static void examine_settings(struct doctor *d)
 static bool usable_by_bpf(struct doctor *d)
 {
 	const struct caps *caps = &d->caps;
+	const char *why;
 
 	if (*caps->reason) {
 		snprintf(d->how, sizeof(d->how), "bpf: %s", caps->reason);
 		return false;
 	}
-	snprintf(d->how, sizeof(d->how), "%s, %s",
+	why = inline_limits_here(caps);
+	snprintf(d->how, sizeof(d->how), "%s, %s; run: %s%s",
 		 caps->has_uprobe_multi && caps->is_multi_pid_exact ? "uprobes by multi links"
 								    : "uprobes by perf links",
-		 caps->is_uretprobe_safe ? "return probes" : "probes on return instructions");
+		 caps->is_uretprobe_safe ? "return probes" : "probes on return instructions",
+		 why ? "bpf: " : "inline", why ? why : "");
 	return true;
 }
 

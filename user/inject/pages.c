@@ -3,6 +3,7 @@
 #include "user/inject/pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,21 @@ static void stay(struct injection *in, u64 nr, const char *why)
 {
 	in->nr_in_place += (u32)nr;
 	snprintf(in->why_in_place, sizeof(in->why_in_place), "%s", why);
+}
+
+bool inject_pages_can_move(void)
+{
+	const int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+	auto_close int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char *pages = mmap(NULL, 2 * PIECE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool can = false;
+
+	if (pages == MAP_FAILED)
+		return false;
+	if (mmap(pages, PIECE_PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) != MAP_FAILED)
+		can = mremap(pages, PIECE_PAGE, PIECE_PAGE, flags, pages + PIECE_PAGE) != MAP_FAILED;
+	munmap(pages, 2 * PIECE_PAGE);
+	return can;
 }
 
 /* ---- which pages ---- */
@@ -478,7 +494,7 @@ int inject_pages_return(struct injection *in, struct stopped *s, u32 first)
 
 		ret = states[i].is_there && states[i].is_parked ? move(s, c.park, c.bytes, 0, c.addr) : 0;
 		if (ret) {
-			err = ret == -EINPROGRESS || ret == -ETIME ? ret : -EBUSY;
+			err = ret == -EINPROGRESS || ret == -ETIME || ret == -EPERM ? ret : -EBUSY;
 			in->copies[nr++] = c;
 		}
 	}

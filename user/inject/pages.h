@@ -7,6 +7,9 @@
 
 #include "user/inject/process_private.h"
 
+/* Does this kernel let pages of a file be parked (Linux 5.13)? */
+bool inject_pages_can_move(void);
+
 /*
  * Put copies in the place of the pages that @patches of @f change. The copies have the jumps. @in is saved with @island
  * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, -EOPNOTSUPP

@@ -430,6 +430,8 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 		err = inject_restore_hops(in, mem, 0);
 	if (!err)
 		err = inject_pages_return(in, s, 0);
+	if (err == -EPERM)
+		return inject_fail(in, -EBUSY, "%s", "seccomp may forbid it to unmap memory by now");
 	if (err)
 		return err == -EINPROGRESS || err == -ETIME ? err : -EBUSY;
 	return unmap_all(in, s) ? -EBUSY : 0;

@@ -145,12 +145,24 @@ static int begin(struct stopped *s, struct stopped_thread *t)
 	return thread_call_begin_held(&s->call, t->tid, s->insn);
 }
 
-/* Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do. */
+/* A filter may kill the program for a system call of ours, and heaptap may not suspend it. */
+static bool is_confined(const struct stopped_thread *t)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, t->tid) && status.seccomp;
+}
+
+/*
+ * Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do.
+ * -EPERM: all are under seccomp.
+ */
 static int prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
 	const size_t nr = s->all.nr;
 	bool must_wait = false;
+	size_t nr_confined = 0;
 
 	if (s->worker || err)
 		return err;
@@ -161,12 +173,18 @@ static int prepare(struct stopped *s)
 		must_wait |= is_unhandled(t) || is_awaited(t);
 		if ((t->state == STOP_BEFORE) != (i < nr) || !may_work(t))
 			continue;
+		if (is_confined(t)) {
+			nr_confined++;
+			continue;
+		}
 		err = begin(s, t);
 		if (!err)
 			s->worker = t;
 	}
 	if (err != -EAGAIN && err != -EBUSY)
 		return err;
+	if (nr_confined == nr)
+		return -EPERM;
 	return must_wait ? -EINPROGRESS : -EAGAIN;
 }
 

@@ -119,7 +119,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	session_forget_findings(s);
 	session_scan_process(s, a->process, &scan);
 	now = session_source_ns(s);
-	a->report = (struct report){ .backend = s->ops->name,
+	a->report = (struct report){ .backend = session_backend(s),
 				     .time_ns = now,
 				     .duration_ns = s->start_ns ? now - s->start_ns : 0,
 				     .real_ns = session_real_ns(s, now),

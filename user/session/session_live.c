@@ -99,7 +99,7 @@ struct session_load session_load(const struct session *s)
 
 const char *session_backend(const struct session *s)
 {
-	return s->ops->name;
+	return s->ops->kind ? s->ops->kind(s->source) : s->ops->name;
 }
 
 void session_set_start(struct session *s, u64 start_ns)

@@ -98,7 +98,7 @@ static void carry_all(struct session *s)
 
 void session_record_part(struct session *s)
 {
-	if (recorder_next_part(s->recorder, s->ops->name, s->wants_notes))
+	if (recorder_next_part(s->recorder, session_backend(s), s->wants_notes))
 		carry_all(s);
 }
 
@@ -139,7 +139,7 @@ void session_record_seek(struct session *s)
 	/* A state without a process has nothing to begin with. */
 	if (!is_any)
 		return;
-	if (!recorder_begin_seek(s->recorder, nr_blocks, s->ops->name, s->wants_notes))
+	if (!recorder_begin_seek(s->recorder, nr_blocks, session_backend(s), s->wants_notes))
 		return;
 	/* While a large state is written the ring would become full. */
 	if (nr_blocks > FEW_BLOCKS)

@@ -310,7 +310,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 		.write = write,
 		.ctx = ctx,
 		.list = calloc(s->nr_processes + 1, sizeof(*w.list)),
-		.report = { .backend = told ? told->backend(s->source) : s->ops->name,
+		.report = { .backend = told ? told->backend(s->source) : session_backend(s),
 			    .time_ns = now,
 			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
 			    .real_ns = session_real_ns(s, now),

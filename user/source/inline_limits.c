@@ -5,11 +5,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "user/inject/pages.h"
+#include "user/inject/piece_object.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_limit.h"
+#include "user/source/caps.h"
 #include "user/source/inline_target.h"
 
 #define LOOK_NS	 (100 * 1000 * 1000ULL)
@@ -64,6 +68,22 @@ const char *inline_limits_of(pid_t pid)
 	if (proc_limit(pid, RLIMIT_FSIZE) < PIECE_FILE_BYTES)
 		return "the size of its files is limited (RLIMIT_FSIZE)";
 	return limit_of_memory(pid, &first, ROOM_TO_BEGIN);
+}
+
+const char *inline_limits_here(const struct caps *caps)
+{
+	struct proc_status status;
+
+	if (!piece_object_bytes())
+		return "not on this CPU yet";
+	/* A program that cannot be changed could not be left to BPF. */
+	if (!caps->is_uretprobe_safe)
+		return "this kernel kills programs under seccomp at uretprobes";
+	if (proc_read_status(&status, getpid()) || status.seccomp)
+		return "programs here are under seccomp, which may forbid mmap";
+	if (!inject_pages_can_move())
+		return "breakpoints of other programs would end a program, as pages cannot be copied before Linux 5.13";
+	return inline_limits_of(getpid());
 }
 
 bool inline_limits_allow(pid_t pid, u32 nr_places, u32 nr_shards)

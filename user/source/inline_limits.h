@@ -7,6 +7,7 @@
 
 #include "user/lib/types.h"
 
+struct caps;
 struct inline_target;
 
 /*
@@ -15,6 +16,12 @@ struct inline_target;
  * shared with us is a file that a thread of it makes.
  */
 const char *inline_limits_of(pid_t pid);
+
+/*
+ * Why no program that heaptap starts here can have our code as safely as the breakpoints of BPF, which this kernel has
+ * as @caps say; NULL: perhaps one can.
+ */
+const char *inline_limits_here(const struct caps *caps);
 
 /* May our memory in @pid become so large, by the limits of its memory? */
 bool inline_limits_allow(pid_t pid, u32 nr_places, u32 nr_shards);

@@ -173,6 +173,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_FILE_SHARED);
 	if (!t->shared)
 		return no_room(t, PIECE_SHARED_BYTES);
+	t->is_quiet = o->is_auto;
 	t->shared->nr_places = t->in->nr_places;
 	t->shared->max_wait = max_wait_rounds(o);
 	t->shared->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
@@ -230,10 +231,12 @@ void inline_target_take_out(struct inline_target *t)
 		     err == -ETIME ? ": a process of heaptap stays, and takes them out when they do" : "");
 	t->is_left = err == -ETIME;
 	if (t->rings)
-		info("inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
-		     "up to %.1f MiB of its memory were ours",
-		     t->pid, (double)t->in->put_in_ns / 1e6, (double)t->in->take_out_ns / 1e6,
-		     (double)inline_target_bytes(t) / (1 << 20));
+		log_line(
+			t->is_quiet ? LOG_DEBUG : LOG_INFO,
+			"inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
+			"up to %.1f MiB of its memory were ours",
+			t->pid, (double)t->in->put_in_ns / 1e6, (double)t->in->take_out_ns / 1e6,
+			(double)inline_target_bytes(t) / (1 << 20));
 }
 
 int inline_target_leave(struct inline_target *t)

@@ -30,6 +30,7 @@ struct inline_target {
 	u32 nr_polls;
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
+	bool is_quiet;	    /* nobody asked for the code: what it took is told by -v */
 	bool is_paused;	    /* so begins shared */
 	bool is_open;	    /* calls of this program were seen */
 	bool wants_bpf;	    /* a function of this program cannot be changed */

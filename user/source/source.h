@@ -12,8 +12,8 @@
 
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
+struct source_tracer;	/* user/source/source_tracer.h */
 enum { SOURCE_MAX_LIFELINES = 2 };
-struct source_tracer; /* user/source/source_tracer.h */
 
 /* By ptrace, does a thread wait until a record of @kind was handled? */
 static inline bool source_waits_at(u8 kind)
@@ -41,6 +41,7 @@ struct source_options {
 	bool want_free_stacks, drops_when_full;
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
+	bool is_auto; /* inline: nobody asked for it; what it cannot see, or might harm, is left to BPF */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
@@ -51,8 +52,9 @@ struct source_options {
 
 /* The functions of a source, by subject. One thread at a time calls them. */
 struct source_ops {
-	const char *name;		    /* "bpf", "ptrace", "replay" */
-	const struct source_told_ops *told; /* NULL = its processes are this machine's */
+	const char *name;			     /* "bpf", "ptrace", "replay" */
+	const char *(*kind)(const struct source *s); /* the source that sees the calls; NULL = of this name */
+	const struct source_told_ops *told;	     /* NULL = its processes are this machine's */
 
 	/*
 	 * Opening. NULL in a source that is opened by a function of its own, and whose records name its processes.
@@ -145,5 +147,4 @@ struct source_ops {
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 
-/* In order of preference. The last one only where it is asked for. */
 extern const struct source_ops source_bpf, source_ptrace, source_inline;

@@ -43,6 +43,16 @@ static struct bpf_source *self(const struct source *s)
 	return (struct bpf_source *)(uintptr_t)s;
 }
 
+/* The links of @pid are gone, or will be, with the process. */
+static void forget_links(struct bpf_source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_linked;)
+		if (s->linked[i].pid == pid)
+			s->linked[i] = s->linked[--s->nr_linked];
+		else
+			i++;
+}
+
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 static void forget(struct bpf_source *s, pid_t pid)
 {
@@ -51,6 +61,7 @@ static void forget(struct bpf_source *s, pid_t pid)
 
 	if (err)
 		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
+	forget_links(s, pid);
 	placing_forget(&s->placing, pid);
 }
 
@@ -60,7 +71,7 @@ void source_bpf_place_again(const struct source *bpf, pid_t pid)
 	forget(self(bpf), pid);
 }
 
-static struct bpf_process *find_process(const struct bpf_source *s, pid_t pid)
+struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (s->processes[i].pid == pid)
@@ -72,7 +83,7 @@ static struct bpf_process *find_process(const struct bpf_source *s, pid_t pid)
 static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent)
 {
 	const struct bpf_process p = { .pid = pid, .removals = parent ? parent->removals : 0 };
-	struct bpf_process *old = find_process(s, pid);
+	struct bpf_process *old = source_bpf_find(s, pid);
 	int err = old ? 0 : array_reserve(s->processes, s->max_processes, s->nr_processes + 1);
 
 	if (!err)
@@ -88,6 +99,7 @@ static void begin_image(struct bpf_process *t, u32 execs)
 	if (t->execs != execs) {
 		t->overwritten += t->nr_overwritten;
 		t->nr_overwritten = 0;
+		t->is_declined = false;
 	}
 	t->execs = execs;
 }
@@ -98,7 +110,7 @@ static void begin_image(struct bpf_process *t, u32 execs)
  */
 static bool note_change(struct bpf_source *s, const struct process_event *rec)
 {
-	struct bpf_process *t = find_process(s, (pid_t)rec->h.pid);
+	struct bpf_process *t = source_bpf_find(s, (pid_t)rec->h.pid);
 	struct process_state process;
 
 	if (!t)
@@ -137,7 +149,7 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
  */
 static int on_maps(struct bpf_source *s, const struct process_event *rec)
 {
-	const struct bpf_process *t = find_process(s, (pid_t)rec->h.pid);
+	const struct bpf_process *t = source_bpf_find(s, (pid_t)rec->h.pid);
 	struct process_event ev = *rec;
 
 	/* A thread that was stopped at its change waits for each answer. */
@@ -154,7 +166,7 @@ static int on_fork(struct bpf_source *s, const struct process_event *rec)
 {
 	pid_t parent = (pid_t)rec->h.pid, child = (pid_t)rec->child_pid;
 	bool has_probes = s->options.taker && !(rec->h.flags & EVENT_NO_COPY);
-	int err = add_process(s, child, find_process(s, parent));
+	int err = add_process(s, child, source_bpf_find(s, parent));
 
 	/* Probes of a taker are in its copy of the memory. An earlier process may have had the PID. */
 	if (s->options.taker)
@@ -185,7 +197,7 @@ static void count_copy(struct bpf_source *s, struct bpf_process *known)
 /* Has @pid come to its end by a copy of code with a breakpoint of ours? */
 static void tell_of_copy(struct bpf_source *s, pid_t pid)
 {
-	struct bpf_process *known = find_process(s, pid);
+	struct bpf_process *known = source_bpf_find(s, pid);
 	struct copied_code c = { .cpu = cpu_native(8), .nr = TRAP_CODE_BYTES };
 	struct process_state p;
 	const char *function;
@@ -342,7 +354,7 @@ static bool needs_tables(const struct bpf_source *s)
 
 int source_bpf_update_tables(struct bpf_source *s, const struct target *t)
 {
-	const struct bpf_process *known = find_process(s, t->pid);
+	const struct bpf_process *known = source_bpf_find(s, t->pid);
 	struct proc_stat stat;
 	const struct unwind_mappings maps = { .list = &t->maps,
 					      .start_sp = proc_read_stat(&stat, t->pid) ? 0 : stat.start_sp,
@@ -377,7 +389,7 @@ static int source_bpf_update(struct source *source, struct target *t)
 static bool source_bpf_unchanged(struct source *source, const struct target *t)
 {
 	struct bpf_source *s = self(source);
-	const struct bpf_process *known = find_process(s, t->pid);
+	const struct bpf_process *known = source_bpf_find(s, t->pid);
 
 	/* Earlier stacks are doubtful, stacks from now on are not. */
 	if (s->tables && known && unwind_tables_confirm(s->tables, t->pid, known->removals))
@@ -425,7 +437,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else
-		find_process(s, t->pid)->tracers = bystander_traces(t->pid);
+		source_bpf_find(s, t->pid)->tracers = bystander_traces(t->pid);
 	nr = err ? err : source_bpf_update(source, t);
 	if (nr < 0) {
 		forget(s, t->pid);
@@ -461,13 +473,14 @@ static void source_bpf_comm(struct source *source, pid_t pid, char comm[TARGET_C
 static void source_bpf_forget(struct source *source, pid_t pid)
 {
 	struct bpf_source *s = self(source);
-	struct bpf_process *t = find_process(s, pid);
+	struct bpf_process *t = source_bpf_find(s, pid);
 
 	programs_drop_process(&s->programs, pid);
 	if (s->tables)
 		unwind_tables_forget(s->tables, pid);
 	if (s->options.taker)
 		placing_forget(&s->placing, pid);
+	forget_links(s, pid);
 	if (t)
 		*t = s->processes[--s->nr_processes];
 }
@@ -574,7 +587,7 @@ static int source_bpf_set_depth(struct source *source, u32 depth)
 static struct losses source_bpf_losses(struct source *source, pid_t pid)
 {
 	struct bpf_source *s = self(source);
-	const struct bpf_process *known = find_process(s, pid);
+	const struct bpf_process *known = source_bpf_find(s, pid);
 	u64 overwritten = known ? known->overwritten + known->nr_overwritten : 0;
 	struct process_state p;
 	u32 key = pid;
@@ -596,13 +609,18 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 				.tracers = known ? known->tracers : 0 };
 }
 
+/* The probes of a taker are code of another kind. @known may be NULL. */
+static bool has_breakpoints(const struct bpf_source *s, const struct bpf_process *known)
+{
+	return known && (!s->options.taker || known->is_declined);
+}
+
 static void source_bpf_look(struct source *source, const struct target *t)
 {
 	struct bpf_source *s = self(source);
-	struct bpf_process *known = find_process(s, t->pid);
+	struct bpf_process *known = source_bpf_find(s, t->pid);
 	const char *function = NULL;
-	/* The probes of a taker are code of another kind. */
-	bool is_ours = known && s->links && !s->options.taker;
+	bool is_ours = s->links && has_breakpoints(s, known);
 	size_t nr = is_ours ? placing_look(&s->placing, t, &function) : 0;
 	bool is_over = is_ours && (!s->programs.state->is_on || !link_set_is_alive(s->links));
 
@@ -616,14 +634,14 @@ static void source_bpf_look(struct source *source, const struct target *t)
 static bool source_bpf_trapped(struct source *source, pid_t pid, pid_t tid)
 {
 	struct bpf_source *s = self(source);
-	struct bpf_process *known = s->options.taker ? NULL : find_process(s, pid);
+	struct bpf_process *known = source_bpf_find(s, pid);
 	const struct cpu_memory memory = code_by_ptrace(tid);
 	const struct cpu *cpu;
 	const char *function;
 	struct copied_code c;
 	struct cpu_regs regs;
 
-	if (!known || cpu_of_thread(&cpu, tid) || cpu_regs_read(&regs, tid) ||
+	if (!has_breakpoints(s, known) || cpu_of_thread(&cpu, tid) || cpu_regs_read(&regs, tid) ||
 	    copied_code_read(&c, cpu, &regs, &memory))
 		return false;
 	function = find_copied(s, &c);
@@ -734,7 +752,7 @@ static void source_bpf_free(struct source *source)
 	programs_unload(&s->programs);
 	placing_fini(&s->placing);
 	copies_fini(&s->copies);
-	free(s->has_links);
+	free(s->linked);
 	free(s->processes);
 	free(s);
 }

@@ -139,17 +139,29 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	return link_late(s, g);
 }
 
-/* With a taker: are the links of file @m, which all processes share, in already? They are from now on. */
-static int note_links(struct bpf_source *s, const struct module *m, bool *has_links)
+static struct linked_file *find_linked(const struct bpf_source *s, pid_t pid, u32 module)
 {
-	int err = array_reserve(s->has_links, s->max_links, m->id + 1);
+	for (size_t i = 0; i < s->nr_linked; i++)
+		if (s->linked[i].pid == pid && s->linked[i].module == module)
+			return &s->linked[i];
+	return NULL;
+}
 
-	if (err)
-		return err;
-	while (s->nr_links <= m->id)
-		s->has_links[s->nr_links++] = false;
-	*has_links = s->has_links[m->id];
-	s->has_links[m->id] = true;
+/* With a taker: links of file @m go in for @pid, with calls if it @has_calls. *@had: these were in already. */
+static int note_links(struct bpf_source *s, const struct module *m, pid_t pid, bool has_calls,
+		      struct linked_file *had)
+{
+	struct linked_file *f = find_linked(s, scope_of(s, pid), m->id);
+
+	if (!f && array_reserve(s->linked, s->max_linked, s->nr_linked + 1))
+		return -ENOMEM;
+	if (!f) {
+		f = &s->linked[s->nr_linked++];
+		*f = (struct linked_file){ .pid = scope_of(s, pid), .module = m->id };
+	}
+	*had = *f;
+	f->has_calls |= has_calls;
+	f->has_notes = true;
 	return 0;
 }
 
@@ -186,30 +198,36 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	struct bpf_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;
 	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
-	bool has_links = false, is_taken = taker && err != PROBE_TAKER_DECLINES;
-	u32 next = 0;
+	struct bpf_process *known = source_bpf_find(s, t->pid);
+	bool is_taken = taker && err != PROBE_TAKER_DECLINES;
+	struct linked_file had = { 0 };
+	u32 next = 0, nr = f->nr_points;
 
-	if (taker && !is_taken)
+	if (taker && !is_taken) {
 		err = changed_code_refuse(t, map, f, elf);
-
-	if (!err && taker && s->is_shared)
-		err = note_links(s, map->module, &has_links);
+		if (known)
+			known->is_declined = true;
+	}
+	if (!err && taker)
+		err = note_links(s, map->module, t->pid, !is_taken, &had);
 	if (!err && !s->walks_stacks && has_notes(f))
 		err = begin_notes(s, t);
-	if (err || has_links)
+	if (err)
 		return err;
 	s->programs.state->is_shared = s->is_shared;
 	if (s->is_shared)
 		bystanders_tell_all(&s->bystanders, !taker);
-	while (is_taken && next < f->nr_points && f->points[next].kind < POINT_NOTE)
+	while ((is_taken || had.has_calls) && next < nr && f->points[next].kind < POINT_NOTE)
 		next++;
-	while (next < f->nr_points && !err) {
+	while (had.has_notes && nr > next && f->points[nr - 1].kind >= POINT_NOTE)
+		nr--;
+	while (next < nr && !err) {
 		struct link_group g = { .fd = map->module->fd,
 					.pid = scope_of(s, t->pid),
 					.group = s->is_shared ? map->module->id + 1 : 0 };
 		u32 first = next;
 
-		while (next < f->nr_points && f->points[next].kind == f->points[first].kind)
+		while (next < nr && f->points[next].kind == f->points[first].kind)
 			next++;
 		err = link_points(s, f, elf, f->points + first, next - first, &g);
 	}
@@ -247,11 +265,12 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 
 void source_bpf_watch_code(const struct bpf_source *s, const struct target *t)
 {
+	const struct bpf_process *known = source_bpf_find(s, t->pid);
 	struct watched_code code = { 0 };
 	u32 key = t->pid;
 
 	/* The probes of a taker are code of another kind. */
-	if (s->options.taker)
+	if (s->options.taker && (!known || !known->is_declined))
 		return;
 	placing_watch(&s->placing, t, &code);
 	if (bpf_map_update_elem(s->programs.watched_codes_fd, &key, &code, BPF_ANY))

@@ -23,8 +23,8 @@ struct bpf_source {
 	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
 	struct placing placing;
 	struct copies copies;
-	bool *has_links; /* owned; by module id: see note_links() */
-	size_t nr_links, max_links;
+	struct linked_file *linked; /* owned; beside a taker */
+	size_t nr_linked, max_linked;
 	struct bpf_process *processes; /* owned */
 	size_t nr_processes, max_processes;
 	const struct sink *sink; /* during poll */
@@ -35,18 +35,29 @@ struct bpf_source {
 	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
 };
 
+/* Links of a file, which stay when a process unmaps it, and see it when it is back. */
+struct linked_file {
+	pid_t pid; /* whose calls they see; 0 = all */
+	u32 module;
+	bool has_calls, has_notes; /* allocator functions; all else */
+};
+
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
 struct bpf_process {
 	pid_t pid;
 	u32 removals, execs, epoch; /* as struct process_state */
 	u32 nr_overwritten;	    /* probes of its present program whose breakpoint is gone */
 	u32 nr_copied;		    /* breakpoints that it ran into, in copies of code */
+	bool is_declined;	    /* by the taker: its probes are breakpoints */
 	bool has_trapped;	    /* at one of these, which was told */
 	u64 overwritten, tracers;   /* as struct losses; the first without nr_overwritten */
 };
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
+
+/* NULL: it is not known. */
+struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid);
 
 /* Make tables for walks, in the kernel, through the code that @t has mapped now. 0 or -errno, logged. */
 int source_bpf_update_tables(struct bpf_source *s, const struct target *t) __must_check;

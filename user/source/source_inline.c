@@ -3,11 +3,9 @@
  * The inline source: calls of functions are seen by a piece of code inside the target (inline/), all else (births,
  * ends, new libraries, markers) by the BPF source.
  */
-#include "user/source/source.h"
+#include "user/source/inline_source.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,39 +16,14 @@
 #include "user/inject/piece_object.h"
 #include "user/inject/rings.h"
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
-#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
-#include "user/source/inline_limits.h"
 #include "user/source/inline_room.h"
-#include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
-#include "user/source/inline_target.h"
-#include "user/source/inline_waker.h"
-#include "user/source/placing.h"
-#include "user/source/probe_taker.h"
 #include "user/unwind/cfi_ahead.h"
 
 /* A poll with many records is followed by another one at once. */
 enum { MANY_RECORDS = 256 };
-
-struct inline_source {
-	struct source_options options;
-	struct probe_taker taker;
-	struct source *bpf; /* owned */
-	struct guard *guard;
-	struct call_probe *probes;	/* owned; PIECE_MAX_PROBES */
-	struct inline_target **targets; /* owned, and each; changed under the lock */
-	size_t nr_targets;
-	const struct sink *sink; /* during poll */
-	bool may_decline;	 /* what cannot be changed is left to BPF */
-	bool is_detached;
-	struct inline_waker waker;
-	struct limits_turn turn;     /* of the waker's thread */
-	pthread_mutex_t lock;	     /* of targets: the waker's thread looks at them */
-	struct courtesy_hurry hurry; /* of the thread that polls */
-};
 
 static struct inline_source *self(const struct source *s)
 {
@@ -59,7 +32,7 @@ static struct inline_source *self(const struct source *s)
 
 /* ---- targets ---- */
 
-static struct inline_target *find_target(const struct inline_source *s, pid_t pid)
+struct inline_target *inline_source_find(const struct inline_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_targets; i++)
 		if (s->targets[i]->pid == pid)
@@ -82,7 +55,7 @@ static int list_target(struct inline_source *s, struct inline_target *new)
 	return err;
 }
 
-static int add_target(struct inline_source *s, const struct target *t)
+int inline_source_add(struct inline_source *s, const struct target *t)
 {
 	struct inline_target *new;
 	int err = inline_target_new(&new, s->guard, t->pid, t->start_time);
@@ -92,7 +65,7 @@ static int add_target(struct inline_source *s, const struct target *t)
 
 static void drop_target(struct inline_source *s, pid_t pid)
 {
-	struct inline_target *t = find_target(s, pid);
+	struct inline_target *t = inline_source_find(s, pid);
 
 	if (!t)
 		return;
@@ -143,146 +116,6 @@ static int add_copy(struct inline_source *s, const struct inline_target *parent,
 	return err ? err : list_target(s, new);
 }
 
-/* ---- the taker of probes ---- */
-
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
-{
-	struct inline_source *s = ctx;
-
-	if (first + nr > PIECE_MAX_PROBES)
-		return -ENOSPC;
-	memcpy(s->probes + first, probes, nr * sizeof(*probes));
-	return 0;
-}
-
-static int new_file(void *ctx, const struct module *m, struct elf *elf)
-{
-	(void)ctx;
-	(void)m;
-	(void)elf;
-	return 0;
-}
-
-/* Without one of its allocators, calls would be counted that look as if they had failed (new without its malloc). */
-static int refuse(struct inline_target *t, const struct mapping *map, const char *why)
-{
-	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid, why);
-	t->is_refused = !t->is_open;
-	return -EOPNOTSUPP;
-}
-
-static int explain(struct inline_target *t, const struct target *target, const struct mapping *map, int err)
-{
-	int refused;
-
-	if (!err || err == -ESRCH || err == -EINPROGRESS)
-		return err;
-	if (!target_is_alive(target) || !target_still_maps(target, map))
-		return -EINPROGRESS;
-	refused = refuse(t, map, *t->in->why ? t->in->why : strerror(-err));
-	return err != -ENOMEM ? refused : err;
-}
-
-static bool has_one_thread(pid_t pid)
-{
-	struct proc_stat stat;
-
-	return !proc_read_stat(&stat, pid) && stat.nr_threads == 1;
-}
-
-/*
- * A function of @map's file cannot be changed. BPF can see all calls of the process in place of us, as long as none is
- * under way: at the beginning, or while its only thread waits for us.
- */
-static int decline(struct inline_source *s, const struct target *target, const struct mapping *map,
-		   const char *why)
-{
-	bool is_waiting = s->options.stops_at_maps && has_one_thread(target->pid);
-	int err = find_target(s, target->pid) ? 0 : add_target(s, target);
-	struct inline_target *t = find_target(s, target->pid);
-
-	if (err)
-		return err;
-	if (!s->may_decline || (t->is_open && !is_waiting))
-		return refuse(t, map, why);
-	warn("inline: %s: PID %d: %s: all calls of this process are seen by BPF, which takes longer",
-	     map->module->path, target->pid, why);
-	t->wants_bpf = true;
-	return -EOPNOTSUPP;
-}
-
-static int put_in(void *ctx, const struct target *target, const struct mapping *map,
-		  const struct probed_file *f, struct elf *elf)
-{
-	struct inline_source *s = ctx;
-	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
-	auto_free taddr_t *kept = calloc(f->nr_points + 1, sizeof(*kept));
-	struct inject_file file = {
-		.fd = map->module->fd, .near = map->start, .path = map->module->path, .kept = kept
-	};
-	struct inline_target *t = find_target(s, target->pid);
-	char why[INJECT_WHY_LEN] = "";
-	const char *limit;
-	size_t nr = 0;
-	int err;
-
-	if (t && t->is_declined)
-		return PROBE_TAKER_DECLINES;
-	if (t && (t->is_refused || t->in->state == INJECT_LEFT))
-		return -EOPNOTSUPP;
-	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
-	if (err == -ENOTSUP)
-		return decline(s, target, map, why);
-	if (err || !nr)
-		return err;
-	limit = !t || t->in->state == INJECT_NOTHING ? inline_limits_of(target->pid) : NULL;
-	if (limit)
-		return decline(s, target, map, limit);
-	for (size_t i = 0; i < nr; i++) {
-		sites[i].addr += map->bias;
-		sites[i].start += map->bias;
-		sites[i].hop += sites[i].hop ? map->bias : 0;
-	}
-	for (u32 i = 0; i < f->nr_points; i++)
-		if (f->points[i].kind >= POINT_NOTE)
-			kept[file.nr_kept++] = f->points[i].vaddr + map->bias;
-	if (!t)
-		err = add_target(s, target);
-	t = find_target(s, target->pid);
-	if (err)
-		return err;
-	err = guard_put_in(s->guard, t->in, sites, nr, &file);
-	if (t->in->has_taken_over)
-		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
-	t->in->has_taken_over = false;
-	if (!err && t->in->nr_in_place)
-		info("inline: PID %d: %s: %u pages with jumps stay mappings of the file (%s): breakpoints of other "
-		     "programs in these functions would end it",
-		     t->pid, map->module->path, t->in->nr_in_place, t->in->why_in_place);
-	if (!err) {
-		pthread_mutex_lock(&s->lock);
-		err = inline_target_map(t, &s->options);
-		pthread_mutex_unlock(&s->lock);
-	}
-	return explain(t, target, map, err);
-}
-
-static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
-{
-	const struct inline_source *s = ctx;
-	const struct inline_target *t = find_target(s, pid);
-
-	if (t)
-		inject_forget_range(t->in, start, end);
-}
-
-static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
-{
-	const struct inline_target *t = find_target(ctx, pid);
-
-	return !t || inline_target_is_intact(t, start, end);
-}
-
 /* ---- waking ---- */
 
 static bool any_needs_poll(void *ctx)
@@ -330,12 +163,7 @@ static int source_inline_create(struct source **out, const struct source_options
 	s->options = *options;
 	/* Probes for a child are in all processes, which may have our jumps at these places. */
 	s->may_decline = !options->max_followed && caps->is_uretprobe_safe;
-	s->taker = (struct probe_taker){ .ctx = s,
-					 .add_probes = add_probes,
-					 .new_file = new_file,
-					 .put_in = put_in,
-					 .forget_range = forget_range,
-					 .is_intact = is_intact };
+	s->taker = inline_place_taker(s);
 	pthread_mutex_init(&s->lock, NULL);
 	to_bpf.taker = &s->taker;
 	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
@@ -354,9 +182,9 @@ static int source_inline_create(struct source **out, const struct source_options
 }
 
 /* The mappings of @target were read. Its calls are seen from now on. */
-static int open_target(const struct inline_source *s, struct target *target, struct cfi_ahead *ahead)
+static int open_target(struct inline_source *s, struct target *target, struct cfi_ahead *ahead)
 {
-	struct inline_target *t = find_target(s, target->pid);
+	struct inline_target *t = inline_source_find(s, target->pid);
 	int err;
 
 	if (!t || !t->shared || t->wants_bpf || t->is_declined || t->is_refused)
@@ -369,6 +197,9 @@ static int open_target(const struct inline_source *s, struct target *target, str
 	}
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
+	if (s->options.is_auto && !s->is_used)
+		info("auto: inline: code in the program sees its calls; --backend bpf puts none in");
+	s->is_used = true;
 	/* -ESRCH: it has executed a program, or has ended. */
 	if (err && err != -ESRCH)
 		error("inline: PID %d: its probes cannot be switched on: %s", t->pid, strerror(-err));
@@ -377,7 +208,7 @@ static int open_target(const struct inline_source *s, struct target *target, str
 
 static bool wants_bpf(const struct inline_source *s, pid_t pid)
 {
-	const struct inline_target *t = find_target(s, pid);
+	const struct inline_target *t = inline_source_find(s, pid);
 
 	return t && t->wants_bpf;
 }
@@ -389,7 +220,7 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 
 	if (nr != -EOPNOTSUPP || !wants_bpf(s, t->pid))
 		return nr;
-	err = inline_target_leave(find_target(s, t->pid));
+	err = inline_target_leave(inline_source_find(s, t->pid));
 	if (err == -EINPROGRESS) {
 		target_read_again(t);
 		return 0;
@@ -403,7 +234,7 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 /* Begin to read the tables by which stacks of @t are walked, if it will need any. NULL: nothing is begun. */
 static struct cfi_ahead *read_ahead(const struct inline_source *s, const struct target *t)
 {
-	const struct inline_target *known = find_target(s, t->pid);
+	const struct inline_target *known = inline_source_find(s, t->pid);
 
 	if (!s->options.depth || (known && (known->wants_bpf || known->is_declined || known->is_refused)))
 		return NULL;
@@ -435,8 +266,8 @@ static int source_inline_attach(struct source *source, struct target *t)
 	err = inline_waker_start(&s->waker);
 	nr = err ? err : place_and_open(s, t, source_bpf.attach);
 	err = nr < 0 ? nr : 0;
-	if (err && find_target(s, t->pid)) {
-		inline_target_take_out(find_target(s, t->pid));
+	if (err && inline_source_find(s, t->pid)) {
+		inline_target_take_out(inline_source_find(s, t->pid));
 		drop_target(s, t->pid);
 	}
 	return err ? err : nr;
@@ -451,7 +282,7 @@ static int source_inline_fork(struct source *source, struct target *t)
 static int source_inline_born(struct source *source, struct target *target)
 {
 	struct inline_source *s = self(source);
-	struct inline_target *t = find_target(s, target->pid);
+	struct inline_target *t = inline_source_find(s, target->pid);
 	pid_t owner;
 	int err;
 
@@ -484,7 +315,7 @@ static void source_inline_follow(struct source *source, bool is_on)
 static int source_inline_update(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
-	struct inline_target *known = find_target(s, t->pid);
+	struct inline_target *known = inline_source_find(s, t->pid);
 	int nr;
 
 	if (known && known->unborn) {
@@ -492,7 +323,7 @@ static int source_inline_update(struct source *source, struct target *t)
 		return 0;
 	}
 	nr = s->is_detached ? 0 : place_and_open(s, t, source_bpf.update);
-	known = find_target(s, t->pid);
+	known = inline_source_find(s, t->pid);
 	if (known && known->is_refused && known->in->state == INJECT_IN)
 		inline_target_take_out(known);
 	return nr;
@@ -508,7 +339,7 @@ static bool source_inline_unchanged(struct source *source, const struct target *
 /* A child that cannot be listed goes on untraced: source_inline_born() says so. */
 static int on_fork(struct inline_source *s, const struct process_event *rec)
 {
-	struct inline_target *parent = find_target(s, (pid_t)rec->h.pid);
+	struct inline_target *parent = inline_source_find(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
 	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
 	struct process_event ev = *rec;
@@ -565,7 +396,7 @@ static int on_exec(struct inline_source *s, struct inline_target *t, const struc
 		lose_target(s, t);
 	nr = s->sink->record(s->sink->ctx, rec, len);
 	/* With --follow, and by run, the program is stopped at its start. */
-	t = find_target(s, (pid_t)rec->pid);
+	t = inline_source_find(s, (pid_t)rec->pid);
 	if (t && !s->options.stops_at_maps && !s->is_detached)
 		inline_target_note_late(t);
 	return nr;
@@ -575,7 +406,7 @@ static int on_exec(struct inline_source *s, struct inline_target *t, const struc
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	struct inline_source *s = ctx;
-	struct inline_target *t = find_target(s, (pid_t)rec->pid);
+	struct inline_target *t = inline_source_find(s, (pid_t)rec->pid);
 	int nr;
 
 	if (rec->kind == EVENT_FORK)
@@ -639,7 +470,7 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 {
 	struct inline_source *s = self(source);
 	struct losses sum = source_bpf.losses(s->bpf, pid);
-	const struct inline_target *t = find_target(s, pid);
+	const struct inline_target *t = inline_source_find(s, pid);
 	struct losses ours = t ? inline_target_losses(t) : (struct losses){ 0 };
 
 	sum.allocs += ours.allocs;
@@ -647,7 +478,7 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.stacks += ours.stacks;
 	sum.other += ours.other;
 	sum.abandoned += ours.abandoned;
-	sum.by_probes = ours.by_probes;
+	sum.by_probes = s->options.is_auto && !s->is_used ? 0 : ours.by_probes;
 	sum.late = ours.late;
 	/* A process that shares the memory is seen like a thread. */
 	if (!t || !t->is_declined)
@@ -671,11 +502,33 @@ static void source_inline_forget(struct source *source, pid_t pid)
 	drop_target(self(source), pid);
 }
 
+/* Has it seen by breakpoints all that it has seen? */
+static bool is_bpf(const struct inline_source *s)
+{
+	return s->options.is_auto && s->has_declined && !s->is_used;
+}
+
+static const char *source_inline_kind(const struct source *source)
+{
+	return is_bpf(self(source)) ? source_bpf.name : source_inline.name;
+}
+
+/* Breakpoints are in processes that were declined. */
+static bool source_inline_trapped(struct source *source, pid_t pid, pid_t tid)
+{
+	return source_bpf.trapped(self(source)->bpf, pid, tid);
+}
+
+static void source_inline_look(struct source *source, const struct target *t)
+{
+	source_bpf.look(self(source)->bpf, t);
+}
+
 /* ---- settings ---- */
 
 static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 {
-	struct inline_target *t = find_target(s, pid);
+	struct inline_target *t = inline_source_find(s, pid);
 
 	if (t)
 		t->is_paused = is_paused;
@@ -792,7 +645,10 @@ const struct source_ops source_inline = {
 	.set_depth = source_inline_set_depth,
 	.forget_stacks = source_inline_forget_stacks,
 	.losses = source_inline_losses,
+	.kind = source_inline_kind,
 	.stop_reason = source_inline_stop_reason,
+	.trapped = source_inline_trapped,
+	.look = source_inline_look,
 	.kernel_words = source_inline_kernel_words,
 	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,

@@ -7,6 +7,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/source/inline_limits.h"
 #include "user/target/alloc_spec.h"
 
 /* Rows of the allocator table for --alloc. */
@@ -76,7 +77,26 @@ static int open_inline(struct source **source, struct source_options *so, const 
 	return err;
 }
 
-/* BPF where it works, unless something else is asked for. */
+/* 0: the inline source is open. Else it is for BPF. */
+static int try_inline(struct source **source, const struct source_ops **ops, struct source_options *so,
+		      const struct source_choice *c, const struct caps *caps)
+{
+	struct source_options inlined = *so;
+	const char *why = c->max_followed ? "it follows children" : inline_limits_here(caps);
+	int err;
+
+	inlined.is_auto = true;
+	err = why ? -EOPNOTSUPP : source_inline.create(source, &inlined, caps);
+	if (!err)
+		*ops = &source_inline;
+	else if (c->max_followed)
+		debug("auto: bpf: %s", why);
+	else
+		info("auto: bpf, which takes longer than inline: %s", why ? why : strerror(-err));
+	return err;
+}
+
+/* Unless something is asked for: by run inline where that works, else BPF where that works, else ptrace. */
 static int open_any(struct source **source, const struct source_ops **ops, struct source_options *so,
 		    const struct source_choice *c)
 {
@@ -88,6 +108,8 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 		return open_inline(source, so, c);
 	}
 	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
+	if (!err && c->backend == BACKEND_AUTO && c->prefers_inline && !try_inline(source, ops, so, c, &caps))
+		return 0;
 	if (!err || c->backend == BACKEND_BPF) {
 		*ops = &source_bpf;
 		return open_bpf(source, so, c, &caps, err);

@@ -27,6 +27,7 @@ struct source_choice {
 	u32 max_followed;    /* most children that are traced too at a time; 0 = none */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
+	bool prefers_inline;  /* BACKEND_AUTO takes the inline source where that is possible */
 	bool guess;	      /* find allocators of static programs by their code */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */

@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --backend auto, as commands are typed: what it chooses, and what it says.
+
+load ../lib/common
+
+setup_file() {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source was tried on x86_64 only"
+}
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	STARTED=()
+	unset HEAPTAP_NO_CODE HEAPTAP_CONFIG
+}
+
+# by SOURCE: the report names it
+by() { jq -e --arg source "$1" '.backend == $source' "$report" >/dev/null || { jq .backend "$report"; cat "$err"; return 1; }; }
+
+# lines NR: heaptap has said so many about its choice
+lines() { [ "$(grep -c '^heaptap: auto: ' "$err")" -eq "$1" ] || { cat "$err"; return 1; }; }
+
+# no_notes: the report has no complaint about the source
+no_notes() { jq -e '[.processes[].notes[]? | select(test("inline|BPF"))] == []' "$report" >/dev/null; }
+
+# bats test_tags=core
+@test "auto: run takes inline, and one line says so" {
+	traced -- "$T/order"
+	[ "$status" -eq 0 ]
+	as_told
+	nothing_lost
+	by inline
+	lines 1
+	grep -q '^heaptap: auto: inline: code in the program sees its calls; --backend bpf puts none in' "$err"
+	fails grep 'stopped for' "$err"
+	traced -q -- "$T/order"
+	by inline
+	lines 0
+}
+
+# An allocator that walks its own call stack, and has no room for jumps where it returns.
+# bats test_tags=core
+@test "auto: a program that cannot be changed is left to BPF, and is not started twice" {
+	traced -- "$T/asks_stack"
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'malloc saw' "$out")" -eq 1 ]
+	nothing_lost
+	by bpf
+	no_notes
+	lines 1
+	grep -qE 'auto: .*asks_stack: PID .*: (malloc|free): .*: all calls of this process are seen by BPF' "$err"
+}
+
+@test "auto: an allocator that would see what is changed has the counts that BPF has" {
+	traced --backend bpf -- "$T/asks_stack"
+	jq -cS '.processes[0] | .functions, .totals.live_bytes' "$report" >"$BATS_TEST_TMPDIR/want"
+	traced -- "$T/asks_stack"
+	by bpf
+	nothing_lost
+	[ "$(jq -cS '.processes[0] | .functions, .totals.live_bytes' "$report")" = "$(cat "$BATS_TEST_TMPDIR/want")" ]
+}
+
+# Of the first program all is seen by inline, of the second one all by BPF.
+@test "auto: a program that can be changed executes one that cannot" {
+	traced -- "$T/exec" "$T/asks_stack"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	by inline
+	jq -e '[.processes[].notes | map(select(test("BPF has seen all of its calls"))) | length] == [0, 1]' "$report"
+	lines 2
+}
+
+@test "auto: a library that comes later and cannot be changed: BPF goes on where inline has stopped" {
+	traced -- "$T/dlopen" "$T" rounds 3 short
+	[ "$status" -eq 0 ]
+	as_told allocs live
+	nothing_lost
+	lines 2
+}
+
+# limited ULIMIT [OPTIONS] -- PROGRAM...: traced under this limit
+limited() {
+	local limit=$1
+	shift
+	out=$BATS_TEST_TMPDIR/program.out
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	report=$BATS_TEST_TMPDIR/report.json
+	status=0
+	bash -c 'ulimit $1; shift; exec "$@"' bash "$limit" timeout -k 5 "$LIMIT_S" "$HEAPTAP" run --no-scan -o "$report" --force "$@" \
+		>"$out" 2>"$err" 3>&- || status=$?
+}
+
+@test "auto: limits of memory and of files that leave no room for code: BPF is taken, and said (E5)" {
+	limited '-v 700000' -- "$T/order"
+	by bpf
+	grep -q 'auto: bpf, which takes longer than inline: its memory is limited' "$err"
+	limited '-f 400' -- "$T/order"
+	by bpf
+	grep -q 'auto: bpf, which takes longer than inline: the size of its files is limited' "$err"
+	# heaptap itself cannot map what the program shares with it.
+	limited '-v 3000000' -- "$T/order"
+	by bpf
+	grep -q 'auto: .*ulimit -v.*: all calls of this process are seen by BPF' "$err"
+	lines 1
+	as_told
+	nothing_lost
+}
+
+# Links stay when a library goes, and see it when it is back.
+@test "auto: a program that was left to BPF, and loads libraries again and again" {
+	limited '-v 3000000' -- "$T/dlopen" "$T"
+	by bpf
+	as_told
+	nothing_lost
+}
+
+# Breakpoints are in such a program, beside an inline source that has none.
+@test "auto: a program that was left to BPF, and copies code with breakpoints, lives (T3)" {
+	local how
+	for how in private shared hook; do
+		limited '-v 3000000' --alloc malloc=own_malloc,free=own_free -- "$T/remaps" "$how"
+		[ "$status" -eq 0 ] || { echo "$how: status $status"; cat "$err"; return 1; }
+		by bpf
+		[ "$(field .lost.other)" -ge 1 ]
+	done
+}
+
+# variants NAME: of a test program, as far as they run here
+variants() {
+	local suffix
+	for suffix in "" -nopie -static -static-pie -musl -musl-static -32 -32-static; do
+		[ ! -x "$T/$1$suffix" ] || "$T/$1$suffix" >/dev/null 2>&1 && echo "$T/$1$suffix"
+	done
+}
+
+@test "auto: static programs, those of musl and of 32 bits" {
+	local program
+	for program in $(variants order); do
+		traced -- "$program"
+		[ "$status" -eq 0 ] || { echo "$program: status $status"; cat "$err"; return 1; }
+		as_told live allocs || { echo "$program"; return 1; }
+		nothing_lost
+		lines 1
+		[[ $program == *-32* ]] || by inline
+	done
+}
+
+@test "auto: with --follow, children and their programs are traced" {
+	# shellcheck disable=SC2016 # the shell that is traced expands this
+	traced -f -- bash -c '"$0" >/dev/null; (exec "$1" >/dev/null); exit 4' "$T/leak" "$T/order"
+	[ "$status" -eq 4 ]
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "leak" or .comm == "order") | .totals.allocs > 0] == [true, true]' "$report"
+}
+
+@test "auto: HEAPTAP_NO_CODE, --backend bpf and --backend ptrace put no code into a program" {
+	local backend
+	HEAPTAP_NO_CODE=1 traced -- bash -c 'cat /proc/$$/maps; exit 3'
+	[ "$status" -eq 3 ]
+	by bpf
+	lines 0
+	fails grep -q heaptap "$out"
+	for backend in bpf ptrace; do
+		traced --backend "$backend" -- bash -c 'cat /proc/$$/maps; exit 3'
+		by "$backend"
+		fails grep -q heaptap "$out"
+	done
+	# The look itself is one that can find it.
+	traced -- bash -c 'cat /proc/$$/maps; exit 3'
+	grep -q heaptap "$out"
+}
+
+@test "auto: where there is no BPF, ptrace is taken" {
+	run --separate-stderr "$T/nobpf" EPERM all "$HEAPTAP" run --force -o "$BATS_TEST_TMPDIR/report.json" -- "$T/leak"
+	[ "$status" -eq 0 ]
+	[[ $stderr == *"by ptrace"*"bpf(2)"* ]]
+	report=$BATS_TEST_TMPDIR/report.json
+	jq -e '.backend == "ptrace"' "$report"
+}
+
+@test "auto: attach takes BPF" {
+	spinning
+	attached --no-scan -t 100ms "$TARGET"
+	ended "$TAP" 0
+	by bpf
+	untouched "$TARGET"
+}
+
+# same COMMAND...: run as typed has its status and its output
+same() {
+	local have=0 want=0
+	"$@" >"$BATS_TEST_TMPDIR/want.out" 2>/dev/null </dev/null || want=$?
+	"$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/same.json" --force "$@" >"$BATS_TEST_TMPDIR/have.out" 2>"$BATS_TEST_TMPDIR/same.err" </dev/null || have=$?
+	[ "$have" -eq "$want" ] || { echo "$*: status $have, not $want"; cat "$BATS_TEST_TMPDIR/same.err"; return 1; }
+	cmp "$BATS_TEST_TMPDIR/want.out" "$BATS_TEST_TMPDIR/have.out" || { echo "$*"; return 1; }
+	report=$BATS_TEST_TMPDIR/same.json
+	jq -e '.backend == "inline"' "$report" || { echo "$*"; return 1; }
+	nothing_lost || { echo "$*"; return 1; }
+}
+
+@test "auto: programs as they are typed" {
+	local program
+	same ls /
+	same bash -c 'x=$(echo a); echo "$x"; exit 7'
+	for program in python3 perl node; do
+		! command -v "$program" >/dev/null || case $program in
+			python3) same python3 -c 'print(sum(len(str(i)) for i in range(10000)))' ;;
+			perl) same perl -e 'my @a = map { "x" x $_ } 1 .. 500; print scalar(@a), "\n"' ;;
+			node) same node -e 'console.log([...Array(1000).keys()].map(String).join("").length)' ;;
+		esac
+	done
+	for program in gcc clang++ redis-server; do
+		! command -v "$program" >/dev/null || same "$program" --version
+	done
+}

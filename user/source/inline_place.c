@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Puts the probes of functions into the targets of the inline source, or leaves a target to BPF. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/inline_sites.h"
+#include "user/source/inline_source.h"
+#include "user/source/placing.h"
+
+static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+{
+	struct inline_source *s = ctx;
+
+	if (first + nr > PIECE_MAX_PROBES)
+		return -ENOSPC;
+	memcpy(s->probes + first, probes, nr * sizeof(*probes));
+	return 0;
+}
+
+static int new_file(void *ctx, const struct module *m, struct elf *elf)
+{
+	(void)ctx;
+	(void)m;
+	(void)elf;
+	return 0;
+}
+
+/* Without one of its allocators, calls would be counted that look as if they had failed (new without its malloc). */
+static int refuse(struct inline_target *t, const struct mapping *map, const char *why)
+{
+	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid, why);
+	t->is_refused = !t->is_open;
+	return -EOPNOTSUPP;
+}
+
+static bool has_one_thread(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, pid) && stat.nr_threads == 1;
+}
+
+/* BPF can see all calls of @pid in place of us, as long as none is under way: at the beginning, or while its only
+ * thread waits for us.
+ */
+static bool can_decline(const struct inline_source *s, pid_t pid)
+{
+	const struct inline_target *t = inline_source_find(s, pid);
+
+	return s->may_decline && (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
+}
+
+/* A function of @map's file cannot be changed. */
+static int decline(struct inline_source *s, const struct target *target, const struct mapping *map,
+		   const char *why)
+{
+	int err = inline_source_find(s, target->pid) ? 0 : inline_source_add(s, target);
+	struct inline_target *t = inline_source_find(s, target->pid);
+
+	if (err)
+		return err;
+	if (!can_decline(s, target->pid))
+		return refuse(t, map, why);
+	log_line(s->options.is_auto ? LOG_INFO : LOG_WARN,
+		 "%s: %s: PID %d: %s: all calls of this process are seen by BPF, which takes longer",
+		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why);
+	t->wants_bpf = s->has_declined = true;
+	return -EOPNOTSUPP;
+}
+
+static int explain(struct inline_source *s, const struct target *target, const struct mapping *map, int err)
+{
+	struct inline_target *t = inline_source_find(s, target->pid);
+	const char *why = *t->in->why ? t->in->why : strerror(-err);
+	int refused;
+
+	if (!err || err == -ESRCH || err == -EINPROGRESS)
+		return err;
+	if (!target_is_alive(target) || !target_still_maps(target, map))
+		return -EINPROGRESS;
+	if (s->options.is_auto && can_decline(s, target->pid))
+		return decline(s, target, map, why);
+	refused = refuse(t, map, why);
+	return err != -ENOMEM ? refused : err;
+}
+
+/* Breakpoints of others may end a program that has jumps in pages of a file. */
+static int put_up_with(struct inline_source *s, const struct target *target, const struct mapping *map)
+{
+	const struct inline_target *t = inline_source_find(s, target->pid);
+
+	if (s->options.is_auto && can_decline(s, target->pid))
+		return decline(s, target, map, t->in->why_in_place);
+	info("inline: PID %d: %s: %u pages with jumps stay mappings of the file (%s): breakpoints of other "
+	     "programs in these functions would end it",
+	     t->pid, map->module->path, t->in->nr_in_place, t->in->why_in_place);
+	return 0;
+}
+
+static int put_in(void *ctx, const struct target *target, const struct mapping *map,
+		  const struct probed_file *f, struct elf *elf)
+{
+	struct inline_source *s = ctx;
+	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
+	auto_free taddr_t *kept = calloc(f->nr_points + 1, sizeof(*kept));
+	struct inject_file file = {
+		.fd = map->module->fd, .near = map->start, .path = map->module->path, .kept = kept
+	};
+	struct inline_target *t = inline_source_find(s, target->pid);
+	char why[INJECT_WHY_LEN] = "";
+	const char *limit;
+	size_t nr = 0;
+	int err;
+
+	if (t && t->is_declined)
+		return PROBE_TAKER_DECLINES;
+	if (t && (t->is_refused || t->in->state == INJECT_LEFT))
+		return -EOPNOTSUPP;
+	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
+	if (err == -ENOTSUP)
+		return decline(s, target, map, why);
+	if (err || !nr)
+		return err;
+	limit = !t || t->in->state == INJECT_NOTHING ? inline_limits_of(target->pid) : NULL;
+	if (limit)
+		return decline(s, target, map, limit);
+	for (size_t i = 0; i < nr; i++) {
+		sites[i].addr += map->bias;
+		sites[i].start += map->bias;
+		sites[i].hop += sites[i].hop ? map->bias : 0;
+	}
+	for (u32 i = 0; i < f->nr_points; i++)
+		if (f->points[i].kind >= POINT_NOTE)
+			kept[file.nr_kept++] = f->points[i].vaddr + map->bias;
+	if (!t)
+		err = inline_source_add(s, target);
+	t = inline_source_find(s, target->pid);
+	if (err)
+		return err;
+	err = guard_put_in(s->guard, t->in, sites, nr, &file);
+	if (t->in->has_taken_over)
+		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
+	t->in->has_taken_over = false;
+	if (!err && t->in->nr_in_place) {
+		err = put_up_with(s, target, map);
+		if (err)
+			return err;
+	}
+	if (!err) {
+		pthread_mutex_lock(&s->lock);
+		err = inline_target_map(t, &s->options);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return explain(s, target, map, err);
+}
+
+static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct inline_source *s = ctx;
+	const struct inline_target *t = inline_source_find(s, pid);
+
+	if (t)
+		inject_forget_range(t->in, start, end);
+}
+
+static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct inline_target *t = inline_source_find(ctx, pid);
+
+	return !t || inline_target_is_intact(t, start, end);
+}
+
+struct probe_taker inline_place_taker(struct inline_source *s)
+{
+	return (struct probe_taker){ .ctx = s,
+				     .add_probes = add_probes,
+				     .new_file = new_file,
+				     .put_in = put_in,
+				     .forget_range = forget_range,
+				     .is_intact = is_intact };
+}

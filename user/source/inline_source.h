@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of the inline source, for user/source/source_inline.c and user/source/inline_place.c only. */
+#pragma once
+
+#include <pthread.h>
+
+#include "user/lib/courtesy.h"
+#include "user/source/inline_limits.h"
+#include "user/source/inline_target.h"
+#include "user/source/inline_waker.h"
+#include "user/source/probe_taker.h"
+#include "user/source/source.h"
+
+struct inline_source {
+	struct source_options options;
+	struct probe_taker taker;
+	struct source *bpf; /* owned */
+	struct guard *guard;
+	struct call_probe *probes;	/* owned; PIECE_MAX_PROBES */
+	struct inline_target **targets; /* owned, and each; changed under the lock */
+	size_t nr_targets;
+	const struct sink *sink; /* during poll */
+	bool may_decline;	 /* what cannot be changed is left to BPF */
+	bool has_declined;	 /* that was so with a process */
+	bool is_used;		 /* the piece has seen a process */
+	bool is_detached;
+	struct inline_waker waker;
+	struct limits_turn turn;     /* of the waker's thread */
+	pthread_mutex_t lock;	     /* of targets: the waker's thread looks at them */
+	struct courtesy_hurry hurry; /* of the thread that polls */
+};
+
+/* NULL: it is not known. */
+struct inline_target *inline_source_find(const struct inline_source *s, pid_t pid);
+/* Begin with @t; nothing is changed in it. 0 or -errno. */
+int inline_source_add(struct inline_source *s, const struct target *t) __must_check;
+
+/* The probes that the BPF source leaves to @s. */
+struct probe_taker inline_place_taker(struct inline_source *s);
