@@ -129,7 +129,7 @@ limited() {
 variants() {
 	local suffix
 	for suffix in "" -nopie -static -static-pie -musl -musl-static -32 -32-static; do
-		[ ! -x "$T/$1$suffix" ] || "$T/$1$suffix" >/dev/null 2>&1 && echo "$T/$1$suffix"
+		if [ -x "$T/$1$suffix" ] && "$T/$1$suffix" >/dev/null 2>&1; then echo "$T/$1$suffix"; fi
 	done
 }
 
