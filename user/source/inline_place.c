@@ -45,7 +45,8 @@ static bool has_one_thread(pid_t pid)
 	return !proc_read_stat(&stat, pid) && stat.nr_threads == 1;
 }
 
-/* BPF can see all calls of @pid in place of us, as long as none is under way: at the beginning, or while its only
+/*
+ * BPF can see all calls of @pid in place of us, as long as none is under way: at the beginning, or while its only
  * thread waits for us.
  */
 static bool can_decline(const struct inline_source *s, pid_t pid)
