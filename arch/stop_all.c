@@ -153,7 +153,8 @@ static void forget_ended(struct stopped_threads *s)
 	}
 }
 
-int stop_all_begin(struct stopped_threads *s, u64 end_ns)
+/* Wait for all that were asked, and ask those that are new. 0; or -errno, and all threads run. */
+static int stop_rest(struct stopped_threads *s, u64 end_ns)
 {
 	int nr = 1;
 
@@ -169,6 +170,30 @@ int stop_all_begin(struct stopped_threads *s, u64 end_ns)
 		nr = s->nr ? -ETIME : -ESRCH;
 	stop_all_end(s);
 	return nr;
+}
+
+int stop_all_begin(struct stopped_threads *s, u64 end_ns)
+{
+	return stop_rest(s, end_ns);
+}
+
+int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const struct stopped_thread *t),
+		  void *ctx, u64 ns, u64 end_ns)
+{
+	for (size_t i = 0; i < s->nr; i++) {
+		struct stopped_thread *t = &s->threads[i];
+
+		if (t->state != STOP_TAKEN || !wants(ctx, t) ||
+		    stop_end(t->tid, t->stop, PTRACE_CONT, t->sig))
+			continue;
+		t->state = STOP_ASKED_FOR;
+		t->sig = 0;
+	}
+	clock_pause(ns, end_ns);
+	for (size_t i = 0; i < s->nr; i++)
+		if (s->threads[i].state == STOP_ASKED_FOR)
+			ptrace(PTRACE_INTERRUPT, s->threads[i].tid, 0, 0);
+	return stop_rest(s, end_ns);
 }
 
 bool stop_all_take(struct stopped_thread *t)

@@ -60,6 +60,13 @@ static inline bool stop_all_has(const struct stopped_thread *t)
 	return t->state != STOP_ASKED_FOR && t->state != STOP_AWAITED && t->state != STOP_ENDED;
 }
 
+/*
+ * For STOP_BY_US: let the threads run for @ns that @wants names, and those that they make, and stop them again until
+ * @end_ns. 0, or as stop_all_begin(), after which all threads run.
+ */
+int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const struct stopped_thread *t),
+		  void *ctx, u64 ns, u64 end_ns) __must_check;
+
 /* For STOP_BY_TRACER: take the stop of @t, which was asked for, by wait(2). False: the tracer has to handle it. */
 bool stop_all_take(struct stopped_thread *t);
 

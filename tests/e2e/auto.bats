@@ -178,14 +178,6 @@ variants() {
 	jq -e '.backend == "ptrace"' "$report"
 }
 
-@test "auto: attach takes BPF" {
-	spinning
-	attached --no-scan -t 100ms "$TARGET"
-	ended "$TAP" 0
-	by bpf
-	untouched "$TARGET"
-}
-
 # same COMMAND...: run as typed has its status and its output
 same() {
 	local have=0 want=0
@@ -212,4 +204,123 @@ same() {
 	for program in gcc clang++ redis-server; do
 		! command -v "$program" >/dev/null || same "$program" --version
 	done
+}
+
+# busy_until PATTERN: threads of the target allocate at full speed until heaptap has said that; $bursts times 80,000
+busy_until() {
+	for bursts in {1..40}; do
+		step "threads 4 20000"
+		! grep -Eq "$1" "$err" || return 0
+	done
+	cat "$err"
+	return 1
+}
+
+# The source changes amid the calls.
+# bats test_tags=core
+@test "auto: attach begins by breakpoints; code takes their place where calls are many, and none is missed" {
+	stepping
+	step "alloc 100 64"
+	attached "$TARGET"
+	has_probes "$TARGET"
+	step "alloc 7 50"
+	busy_until "^heaptap: auto: inline: step \(pid $TARGET\): [0-9,.]+ calls a second cost it about .* of its CPU time by breakpoints, and about .* by code in it; --backend bpf puts none in"
+	step "free 50"
+	step "threads 4 5000"
+	detach
+	by inline
+	nothing_lost
+	no_notes
+	is .functions.malloc $((bursts * 80000 + 20007))
+	[ "$(of_function step_allocates allocs)" -eq 7 ]
+	[ "$(of_function step_allocates live_blocks)" -eq 0 ]
+	untouched "$TARGET"
+}
+
+# bats test_tags=core
+@test "auto: attach leaves a program of few calls to breakpoints, and says so once" {
+	stepping
+	attached "$TARGET"
+	wait_for grep -Eq "^heaptap: auto: bpf: step \(pid $TARGET\): .* calls? a second cost it " "$err"
+	step "alloc 7 50"
+	detach
+	by bpf
+	lines 1
+	no_notes
+	nothing_lost
+	is .totals.allocs 7
+}
+
+@test "auto: attach puts no code where a backend is named, or code is not wanted" {
+	local env
+	for env in HEAPTAP_NO_CODE=1 HEAPTAP_NO_CODE=; do
+		export "${env?}"
+		stepping
+		# shellcheck disable=SC2046 # no option, or two words
+		attached $([ -n "$HEAPTAP_NO_CODE" ] || echo --backend bpf) "$TARGET"
+		step "threads 4 20000"
+		step "threads 4 20000"
+		has_probes "$TARGET"
+		detach
+		by bpf
+		lines 0
+		nothing_lost
+		is .functions.malloc 160000
+		step quit || true
+		unset HEAPTAP_NO_CODE
+	done
+}
+
+# While it is stopped for the code, breakpoints come back.
+@test "auto: attach to a busy program that cannot have code: breakpoints stay, and no call is missed" {
+	stepping bash -c 'ulimit -f 400; exec "$@"' bash
+	attached "$TARGET"
+	busy_until "^heaptap: auto: .*: PID $TARGET: the size of its files is limited .*: all calls of this process are seen by BPF"
+	step "threads 4 5000"
+	detach
+	by bpf
+	nothing_lost
+	is .functions.malloc $((bursts * 80000 + 20000))
+}
+
+@test "auto: attach to two processes: code for the busy one alone" {
+	local quiet
+	start "$T/idle"
+	quiet=$PID
+	wait_for says idle ready
+	stepping
+	attached "$quiet" "$TARGET"
+	busy_until "^heaptap: auto: inline: step \(pid $TARGET\)"
+	has_probes "$quiet"
+	detach
+	by inline
+	nothing_lost
+	no_notes
+}
+
+# A program that begins to execute others has breakpoints for a while, which see them from their first call.
+@test "auto: attach to programs that execute others loses nothing" {
+	start bash -c "exec '$T/execs' >'$BATS_TEST_TMPDIR/execs'"
+	TARGET=$PID
+	wait_for grep -qs ready "$BATS_TEST_TMPDIR/execs"
+	attached "$TARGET"
+	kill -USR1 "$TARGET"
+	wait_for eval '[ "$(wc -l <"$BATS_TEST_TMPDIR/execs")" -gt 300 ]'
+	detach
+	kill -KILL "$TARGET"
+	nothing_lost
+	by bpf
+}
+
+@test "auto: system puts code into a busy process, and names its leak" {
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	stepping
+	start "$HEAPTAP" system --pid "$TARGET" --json -i 1s
+	TAP=$PID
+	busy_until "^heaptap: auto: inline: step \(pid $TARGET\): .* by code in it"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	run -2 "$HEAPTAP" system --everything --backend inline
+	[[ $output == *"--everything: its probes are in all processes: use --backend bpf"* ]]
 }

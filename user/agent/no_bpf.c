@@ -17,7 +17,7 @@ static int probe(struct caps *caps)
 const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
 const struct source_ops source_inline = { .name = "inline", .probe = probe };
 
-const char *inline_limits_here(const struct caps *caps)
+const char *inline_limits_here(const struct caps *caps, bool is_launch)
 {
 	return caps->reason;
 }

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "user/cli/attach_price.h"
 #include "user/cli/commands.h"
-#include "user/cli/inline_hint.h"
+#include "user/session/code_choice.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -32,6 +33,7 @@ struct attach {
 	const struct options *options;
 	struct tracees tracees; /* has a launch where children are followed by inline; owned */
 	struct trace_metrics metrics;
+	struct code_choice choice;
 };
 
 /* False: nobody reads reports any more. */
@@ -59,6 +61,8 @@ static bool go_on(struct attach *a, struct session *s)
 	tracees_check(&a->tracees);
 	session_bound_ended(s);
 	trace_metrics_round(&a->metrics, s);
+	if (!IS_AGENT)
+		code_choice_round(&a->choice, s, a->options->max_cost, a->options->quiet);
 	return !(a->options->has_between && session_span_is_over(s)) && !session_is_enough(s);
 }
 
@@ -141,7 +145,7 @@ static int end(struct attach *a, struct session *s, struct control *c)
 	leave(a, s);
 	session_stop(s);
 	if (!IS_AGENT)
-		inline_hint_measure(o, s);
+		attach_price_end(o, s);
 	trace_metrics_end(&a->metrics, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
@@ -167,6 +171,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
+	if (!IS_AGENT)
+		attach_price_begin(o, s);
 	trace(a, s, c);
 	return end(a, s, c);
 }

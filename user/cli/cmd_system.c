@@ -21,17 +21,18 @@ static bool is_for_many(const char *name)
 
 int cmd_system(const struct options *o)
 {
-	const struct session_options session = options_session(o);
+	struct session_options session = options_session(o);
 	const struct output_options output = options_output(o);
 	const struct system_options so = options_system(o, &session, &output);
 	const struct control_times times = { .duration_ns = o->duration_ns };
 	struct control *c = NULL;
 	int status, err;
 
-	if (o->backend == BACKEND_INLINE) {
-		error("system: --backend inline: has no call stacks to name a function by: use bpf or ptrace");
+	if (o->backend == BACKEND_INLINE && o->everything) {
+		error("system: --everything: its probes are in all processes: use --backend bpf");
 		return STATUS_USAGE;
 	}
+	session.source.code = o->everything ? CODE_NEVER : CODE_LATER;
 	if ((o->threshold_bytes || o->threshold_growth) && !o->zoom && !o->everything) {
 		error("system: --threshold: with --zoom 0 no process is traced, so that there is nothing to report");
 		return STATUS_USAGE;

@@ -31,6 +31,7 @@ static int open_processes(struct top_command *r)
 {
 	int status;
 
+	r->session.source.code = CODE_LATER;
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
@@ -114,6 +115,7 @@ int cmd_top(const struct options *o)
 	r.session.wants_slices = true; /* a page may be asked for at any time */
 	r.top.output = options_output(o);
 	r.top.options = &r.session;
+	r.top.max_cost = o->max_cost;
 	if (o->outputs.nr)
 		err = outputs_new(&r.outs, &r.top.output, stdout);
 	if (err == -ENOMEM)

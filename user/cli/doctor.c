@@ -236,12 +236,13 @@ static bool usable_by_bpf(struct doctor *d)
 		snprintf(d->how, sizeof(d->how), "bpf: %s", caps->reason);
 		return false;
 	}
-	why = inline_limits_here(caps);
-	snprintf(d->how, sizeof(d->how), "%s, %s; run: %s%s",
+	why = inline_limits_here(caps, true);
+	snprintf(d->how, sizeof(d->how), "%s, %s; run: %s%s; attach: %s",
 		 caps->has_uprobe_multi && caps->is_multi_pid_exact ? "uprobes by multi links"
 								    : "uprobes by perf links",
 		 caps->is_uretprobe_safe ? "return probes" : "probes on return instructions",
-		 why ? "bpf: " : "inline", why ? why : "");
+		 why ? "bpf: " : "inline", why ? why : "",
+		 inline_limits_here(caps, false) ? "bpf" : "bpf, inline where that is too dear");
 	return true;
 }
 

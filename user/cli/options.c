@@ -232,10 +232,12 @@ const struct option_row option_rows[] = {
 	  NOT_IN_AGENT(
 		  "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
 		  "many bytes; growth:10%/h: it grows so fast; may be repeated") },
-	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "5%", .commands = IN(SYSTEM),
+	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "10%",
+	  .commands = IN(ATTACH) | IN(TOP) | IN(SYSTEM),
 	  NOT_IN_AGENT(
-		  "let tracing cost a process, and the machine, at most so much of a CPU: with shorter stacks, "
-		  "then for a while at a time; 0% = no limit; with --everything there is none unless it is given, and "
+		  "if breakpoints cost a process more of its CPU time, --backend auto puts code into it; 0% = no "
+		  "limit. system: else let tracing cost it, and the machine, at most so much of a CPU: with shorter "
+		  "stacks, then for a while at a time; with --everything there is no limit unless it is given, and "
 		  "its last step is to take the probes out of the busiest file") },
 	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
 	  NOT_IN_AGENT(

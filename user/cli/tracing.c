@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "user/cli/options_rooms.h"
-#include "user/cli/inline_hint.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
@@ -98,14 +97,6 @@ static int check_names(const struct options *o)
 	return 0;
 }
 
-/* Whoever sets this keeps --backend auto from putting code into programs. */
-static bool may_put_no_code(void)
-{
-	const char *word = getenv("HEAPTAP_NO_CODE");
-
-	return word && *word;
-}
-
 /* The kernel would end heaptap while it loads the programs of BPF, and nobody would know why. */
 static void choose_backend(struct session_options *so)
 {
@@ -142,7 +133,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
 	so.source.joins_targets = command->joins_targets;
-	so.source.prefers_inline = is_launch && !may_put_no_code();
+	so.source.code = is_launch ? CODE_FIRST : CODE_LATER;
 	err = recorder_check(&so.recorder);
 	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (err)
@@ -151,8 +142,6 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	choose_backend(&so);
 	if (session_new(&s, &so, outs, is_launch))
 		goto out;
-	if (!IS_AGENT && !is_launch)
-		inline_hint_begin(o, s);
 	if (so.between)
 		session_span_set(s, so.between);
 	status = command->prepare ? command->prepare(command->ctx, s) : STATUS_DONE;

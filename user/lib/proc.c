@@ -72,11 +72,12 @@ static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size
 }
 
 /*
- * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 20 threads, 22 start
- * time, 28 start of the stack. sscanf() would add 11 KiB to the agent.
+ * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 14 and 15 CPU time, 20
+ * threads, 22 start time, 28 start of the stack. sscanf() would add 11 KiB to the agent.
  */
 static bool parse_stat_fields(const char *text, struct proc_stat *out)
 {
+	const u64 tick_ns = 1000000000 / (u64)sysconf(_SC_CLK_TCK);
 	unsigned long long fields[29] = { 0 };
 	size_t nr;
 
@@ -95,6 +96,8 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	out->ppid = (pid_t)fields[4];
 	out->is_kernel_thread = fields[9] & PF_KERNEL_THREAD;
 	out->is_kernel_worker = fields[9] & PF_WORKER;
+	out->user_ns = fields[14] * tick_ns;
+	out->system_ns = fields[15] * tick_ns;
 	out->nr_threads = (u32)fields[20];
 	out->start_time = fields[22];
 	out->start_sp = fields[28];

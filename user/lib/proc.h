@@ -22,7 +22,9 @@ struct proc_stat {
 	bool is_kernel_thread;
 	bool is_kernel_worker; /* a thread of a program that runs the kernel's code only, as those of io_uring do */
 	u32 nr_threads;	       /* alive; the main thread counts even if it is a zombie */
-	u64 start_time;	       /* clock ticks since boot */
+	u64 user_ns,
+		system_ns; /* CPU time in the program and in the kernel, of all threads; in clock ticks' steps */
+	u64 start_time;	   /* clock ticks since boot */
 	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without permission */
 };
 

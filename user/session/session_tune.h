@@ -8,12 +8,23 @@
 struct process;
 struct session;
 
+/* A process at one moment: its calls, and its CPU time in the program and in the kernel. */
+struct process_moment {
+	u64 calls, user_ns, system_ns, time_ns; /* time 0: there was none */
+};
+
 /* How fast a process allocates, for whoever limits the cost of that: session_pace(). */
 struct process_pace {
 	pid_t pid;
-	const char *comm;	 /* borrowed */
-	u64 calls;		 /* so far */
-	u64 last_calls;		 /* from here on it is the caller's: at the last look */
+	const char *comm;	    /* borrowed */
+	u64 calls;		    /* so far */
+	bool is_image;		    /* a program that it has executed since it is traced */
+	u64 last_calls;		    /* from here on it is the caller's: at the last look */
+	struct process_moment last; /* of code_choice_round(), like the next two */
+	u32 own_permille;	 /* of its time in the program: its time in the kernel, without breakpoints */
+	u32 nr_tries;		 /* to put code into it */
+	u64 seen_ns;		 /* its first look */
+	bool is_settled;	 /* it has code, or cannot have it */
 	double calls_per_s;	 /* of the last seconds */
 	u32 permyriad;		 /* of a CPU, that tracing costs it */
 	u64 first_ns;		 /* first look; 0 = there was none */

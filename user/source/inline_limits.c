@@ -70,7 +70,7 @@ const char *inline_limits_of(pid_t pid)
 	return limit_of_memory(pid, &first, ROOM_TO_BEGIN);
 }
 
-const char *inline_limits_here(const struct caps *caps)
+const char *inline_limits_here(const struct caps *caps, bool is_launch)
 {
 	struct proc_status status;
 
@@ -79,10 +79,12 @@ const char *inline_limits_here(const struct caps *caps)
 	/* A program that cannot be changed could not be left to BPF. */
 	if (!caps->is_uretprobe_safe)
 		return "this kernel kills programs under seccomp at uretprobes";
-	if (proc_read_status(&status, getpid()) || status.seccomp)
-		return "programs here are under seccomp, which may forbid mmap";
 	if (!inject_pages_can_move())
 		return "breakpoints of other programs would end a program, as pages cannot be copied before Linux 5.13";
+	if (!is_launch)
+		return NULL;
+	if (proc_read_status(&status, getpid()) || status.seccomp)
+		return "programs here are under seccomp, which may forbid mmap";
 	return inline_limits_of(getpid());
 }
 

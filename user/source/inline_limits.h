@@ -18,10 +18,10 @@ struct inline_target;
 const char *inline_limits_of(pid_t pid);
 
 /*
- * Why no program that heaptap starts here can have our code as safely as the breakpoints of BPF, which this kernel has
- * as @caps say; NULL: perhaps one can.
+ * Why no program here can have our code as safely as the breakpoints of BPF, which this kernel has as @caps say; NULL:
+ * perhaps one can. @is_launch: heaptap starts it, so that it has the limits of heaptap.
  */
-const char *inline_limits_here(const struct caps *caps);
+const char *inline_limits_here(const struct caps *caps, bool is_launch);
 
 /* May our memory in @pid become so large, by the limits of its memory? */
 bool inline_limits_allow(pid_t pid, u32 nr_places, u32 nr_shards);

@@ -298,7 +298,8 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = t->next_room_ns = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
-	t->has_twins = t->is_leaving = t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
+	t->has_twins = t->is_leaving = t->awaits_code = t->is_open = t->wants_bpf = t->is_declined =
+		t->is_refused = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
@@ -520,6 +521,6 @@ struct losses inline_target_losses(const struct inline_target *t)
 	sum.stacks += l.stacks;
 	sum.other += l.abandoned;
 	sum.abandoned += l.abandoned;
-	sum.by_probes += t->is_declined;
+	sum.by_probes += t->is_declined && !t->awaits_code;
 	return sum;
 }

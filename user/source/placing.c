@@ -528,6 +528,23 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 	return nr;
 }
 
+bool placing_is_at_start(const struct placing *p, const struct target *t, taddr_t pc)
+{
+	/* A jump and the instruction that its last byte lies in, on x86. */
+	enum { START_BYTES = 20 };
+
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct mapping *map = &t->maps.maps[i];
+		const struct probed_file *f =
+			pc >= map->start && pc < map->end ? placed_file(p, t, map) : NULL;
+
+		for (u32 k = 0; f && k < f->nr_points && f->points[k].kind < POINT_NOTE; k++)
+			if (pc - f->points[k].vaddr - map->bias - 1 < START_BYTES)
+				return true;
+	}
+	return false;
+}
+
 void placing_look_for_others(struct placing *p)
 {
 	for (size_t i = 0; i < p->nr_files; i++)

@@ -142,9 +142,9 @@ void placing_watch(const struct placing *p, const struct target *t, struct watch
  */
 size_t placing_look(const struct placing *p, const struct target *t, const char **function);
 
-/*
- * Look for probes of other programs for all processes, at our places in each file. placing_function_of_others(): the
- * name of a function of @pid that had one then, static or of the file's table; NULL: none.
- */
+/* Is @pc among the first instructions of a function that has a probe in @t, but for the first one? */
+bool placing_is_at_start(const struct placing *p, const struct target *t, taddr_t pc);
+
+/* Look for probes of others for all processes, at our places. And: a function of @pid that had one; NULL = none. */
 void placing_look_for_others(struct placing *p);
 const char *placing_function_of_others(const struct placing *p, pid_t pid);

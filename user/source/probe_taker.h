@@ -28,6 +28,19 @@ struct probe_taker {
 void source_bpf_place_again(const struct source *bpf, pid_t pid);
 
 /*
+ * Is thread @tid of @t, which is stopped at @pc with the stack pointer @sp, in a call of a function with a probe? It
+ * also is if that is not known.
+ */
+bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid_t tid, taddr_t pc,
+			   taddr_t sp);
+
+/*
+ * As source_bpf_place_again(), for a process that the taker has declined so far. It is stopped, and no
+ * thread of it is in a call. 0; or -EOPNOTSUPP: its probes are those of other processes, too, and nothing was changed.
+ */
+int source_bpf_hand_over(const struct source *bpf, pid_t pid);
+
+/*
  * Process @pid numbers its calls at @addr of its memory, 0 = no longer. A record EVENT_FORK of it has the lower half of
  * the number in exit_status, 0 = not known.
  */

@@ -14,6 +14,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 
 extern const char bpf_object_start[], bpf_object_end[];
 
@@ -226,6 +227,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
 	p.watched_codes_fd = bpf_object__find_map_fd_by_name(p.obj, "watched_codes");
 	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
+	p.threads_fd = bpf_object__find_map_fd_by_name(p.obj, "threads");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
 	p.notes_fd = bpf_object__find_map_fd_by_name(p.obj, "notes");
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
@@ -310,6 +312,17 @@ void programs_pause(const struct programs *p, pid_t pid, bool is_paused)
 		p->state->nr_paused++;
 	else if (!is_paused && !bpf_map_delete_elem(p->paused_fd, &key))
 		p->state->nr_paused--;
+}
+
+void programs_drop_calls(const struct programs *p, pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		bpf_map_delete_elem(p->threads_fd, &tids[i]);
 }
 
 void programs_drop_process(const struct programs *p, pid_t pid)

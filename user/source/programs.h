@@ -36,8 +36,8 @@ struct programs {
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
 	struct source_state *state; /* shared with the kernel; owned; NULL after programs_load_one() */
 	bool has_loop;		    /* the kernel has bpf_loop() */
-	int ring_fd, processes_fd, watched_codes_fd, paused_fd, probes_fd, notes_fd, shards_fd, slabs_fd,
-		slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd;
+	int ring_fd, processes_fd, watched_codes_fd, paused_fd, threads_fd, probes_fd, notes_fd, shards_fd,
+		slabs_fd, slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd;
 };
 
 /*
@@ -68,6 +68,9 @@ int programs_fd(const struct programs *p, enum program which);
 
 /* From now on calls of process @pid are not seen; or are seen again. */
 void programs_pause(const struct programs *p, pid_t pid, bool is_paused);
+
+/* Calls that threads of process @pid are in are not seen to end. */
+void programs_drop_calls(const struct programs *p, pid_t pid);
 
 /* Process @pid is not traced any more: if it is a child, another one may be followed in its place. */
 void programs_drop_process(const struct programs *p, pid_t pid);

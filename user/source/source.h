@@ -5,6 +5,7 @@
 #include "bpf/event.h"
 #include "bpf/thread_stop.h"
 #include "user/source/caps.h"
+#include "user/source/losses.h"
 #include "user/probe/probe.h"
 #include "user/source/probe_runs.h"
 #include "user/source/sink.h"
@@ -21,20 +22,6 @@ static inline bool source_waits_at(u8 kind)
 	return kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK;
 }
 
-/* Losses of a source, per process, counted by kinds, because a lost free makes a false leak. */
-struct losses {
-	u64 allocs, frees; /* results of calls; releases */
-	u64 stacks;	   /* events whose stack was not kept */
-	u64 other;	   /* calls that never returned (longjmp, killed threads), process events */
-	u64 abandoned;	   /* of other: the calls that never returned; no free is among them */
-	u64 unfollowed;	   /* children that were to be traced and are not; not known of their own children */
-	u64 sharers;	   /* processes that ran in its memory beside it, unseen */
-	u64 overwritten;   /* of other: probes whose breakpoint was overwritten in its memory */
-	u64 by_probes;	   /* programs of it whose calls BPF has seen, because they could not be changed */
-	u64 late;	   /* programs that it executed, of which first calls, or all, were not seen */
-	u64 tracers;	   /* 1: a program that is not heaptap traced it by ptrace when its trace began */
-};
-
 struct source_options {
 	u32 depth;	/* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes; /* 0 = default */
@@ -42,6 +29,7 @@ struct source_options {
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
 	bool is_auto; /* inline: nobody asked for it; what it cannot see, or might harm, is left to BPF */
+	bool begins_by_bpf;	     /* inline: BPF sees the calls of a process until put_code() */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
@@ -122,6 +110,12 @@ struct source_ops {
 	/* Settings. From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
+	/*
+	 * With begins_by_bpf, from now on code in @t sees its calls in place of breakpoints; none is missed. Stops @t
+	 * for some 50 ms. 0; or -errno: BPF sees them as before. -EAGAIN: a thread stays in a call. -EOPNOTSUPP: so it
+	 * stays; logged unless it was not to be expected. NULL: it cannot.
+	 */
+	int (*put_code)(struct source *s, struct target *t);
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */

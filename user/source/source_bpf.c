@@ -21,7 +21,6 @@
 #include "user/source/alt_stacks.h"
 #include "user/source/changed_code.h"
 #include "user/source/kernel_ring.h"
-#include "user/source/probe_taker.h"
 #include "user/source/task_layout.h"
 #include "user/source/task_types.h"
 #include "user/unwind/unwind_tables.h"
@@ -53,8 +52,7 @@ static void forget_links(struct bpf_source *s, pid_t pid)
 			i++;
 }
 
-/* Take all probes out that are for @pid alone: the next update puts them in again. */
-static void forget(struct bpf_source *s, pid_t pid)
+void source_bpf_drop_probes(struct bpf_source *s, pid_t pid)
 {
 	/* After detach no link is left, but records of exec may still come. Shared ones are no process's own. */
 	int err = s->links && !(s->options.taker && s->is_shared) ? link_set_drop(s->links, pid) : 0;
@@ -63,12 +61,6 @@ static void forget(struct bpf_source *s, pid_t pid)
 		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
 	forget_links(s, pid);
 	placing_forget(&s->placing, pid);
-}
-
-void source_bpf_place_again(const struct source *bpf, pid_t pid)
-{
-	self(bpf)->walks_stacks = true;
-	forget(self(bpf), pid);
 }
 
 struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid)
@@ -93,13 +85,13 @@ static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process
 	return err;
 }
 
-/* Another program has breakpoints of its own. */
-static void begin_image(struct bpf_process *t, u32 execs)
+/* Another program has breakpoints of its own. @stays: those links see it that saw the one before. */
+static void begin_image(struct bpf_process *t, u32 execs, bool stays)
 {
 	if (t->execs != execs) {
 		t->overwritten += t->nr_overwritten;
 		t->nr_overwritten = 0;
-		t->is_declined = false;
+		t->is_declined &= stays;
 	}
 	t->execs = execs;
 }
@@ -115,7 +107,7 @@ static bool note_change(struct bpf_source *s, const struct process_event *rec)
 
 	if (!t)
 		return true;
-	begin_image(t, rec->exit_status);
+	begin_image(t, rec->exit_status, s->options.begins_by_bpf);
 	if (bpf_map_lookup_elem(s->programs.processes_fd, &rec->h.pid, &process))
 		return true;
 	t->removals = process.removals;
@@ -129,6 +121,9 @@ static bool note_change(struct bpf_source *s, const struct process_event *rec)
  */
 static int on_exec(struct bpf_source *s, const struct process_event *rec)
 {
+	const struct bpf_process *known = source_bpf_find(s, (pid_t)rec->h.pid);
+	/* Links see the new image from its start. */
+	bool is_bpf = !s->options.taker || (s->options.begins_by_bpf && known && known->is_declined);
 	struct process_event ev = *rec;
 
 	bool is_gone = !note_change(s, rec), is_emulator = !is_gone && bystander_is_emulator((pid_t)ev.h.pid);
@@ -137,8 +132,8 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 		ev.h.flags |= EVENT_GONE;
 	if (is_emulator && s->is_shared)
 		bystanders_tell(&s->bystanders, (pid_t)ev.h.pid);
-	if (is_emulator || (ev.child_pid && ev.child_pid != ev.h.pid) || s->options.taker)
-		forget(s, (pid_t)ev.h.pid);
+	if (is_emulator || (ev.child_pid && ev.child_pid != ev.h.pid) || !is_bpf)
+		source_bpf_drop_probes(s, (pid_t)ev.h.pid);
 	ev.child_pid = ev.exit_status = 0;
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
@@ -284,6 +279,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->is_cookie_fixed = !caps->has_cookie;
 	s->stats_fd = -1;
 	s->config.depth = options->depth;
+	s->walks_stacks = options->begins_by_bpf;
 	find_pid_namespace(&s->config);
 	s->config.stops_at_maps = options->stops_at_maps;
 	s->config.max_followed = options->max_followed;
@@ -397,14 +393,20 @@ static bool source_bpf_unchanged(struct source *source, const struct target *t)
 	return placing_is_intact(&s->placing, t->pid);
 }
 
+/* From now on probes see the calls of all processes. Those of a taker are each process's own. */
+static void share(struct bpf_source *s)
+{
+	s->is_shared = true;
+	s->placing.options.is_shared = !s->options.taker;
+}
+
 static void source_bpf_expect(struct source *source, size_t nr)
 {
 	struct bpf_source *s = self(source);
 
 	if (nr < SHARED_FROM || s->placing.nr_placements)
 		return;
-	s->is_shared = true;
-	s->placing.options.is_shared = true;
+	share(s);
 }
 
 /*
@@ -419,8 +421,7 @@ static int expect_no_leader(struct bpf_source *s, const struct target *t)
 		error("bpf: PID %d (%s): its main thread has ended: trace it alone", t->pid, t->comm);
 		return -ESRCH;
 	}
-	s->is_shared = true;
-	s->placing.options.is_shared = true;
+	share(s);
 	return 0;
 }
 
@@ -440,7 +441,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 		source_bpf_find(s, t->pid)->tracers = bystander_traces(t->pid);
 	nr = err ? err : source_bpf_update(source, t);
 	if (nr < 0) {
-		forget(s, t->pid);
+		source_bpf_drop_probes(s, t->pid);
 		return nr;
 	}
 	/* All probes are in: from here on its calls are seen. */
@@ -545,18 +546,6 @@ static int source_bpf_leave(struct source *source, const struct module *m)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		bpf_map_delete_elem(s->programs.watched_codes_fd, &s->processes[i].pid);
 	return 0;
-}
-
-void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr)
-{
-	const struct bpf_source *s = self(bpf);
-	u32 key = pid;
-
-	if (!addr)
-		bpf_map_delete_elem(s->programs.sequences_fd, &key);
-	else if (bpf_map_update_elem(s->programs.sequences_fd, &key, &addr, BPF_ANY))
-		debug("bpf: PID %d: it is not known which calls come before a fork: %s", pid,
-		      strerror(errno));
 }
 
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)

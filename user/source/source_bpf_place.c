@@ -2,10 +2,12 @@
 /* Put the probes of a file in: as links of BPF programs, or by the taker that the source works for. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bpf/bpf.h>
 
 #include "arch/cpu.h"
+#include "call/inflight.h"
 #include "inline/layout.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -216,7 +218,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		return err;
 	s->programs.state->is_shared = s->is_shared;
 	if (s->is_shared)
-		bystanders_tell_all(&s->bystanders, !taker);
+		bystanders_tell_all(&s->bystanders, !is_taken);
 	while ((is_taken || had.has_calls) && next < nr && f->points[next].kind < POINT_NOTE)
 		next++;
 	while (had.has_notes && nr > next && f->points[nr - 1].kind >= POINT_NOTE)
@@ -288,3 +290,62 @@ const struct placing_ops bpf_place_for_taker = {
 	.forget_range = forget_range,
 	.is_intact = is_intact,
 };
+
+/* ---- for a taker ---- */
+
+static struct bpf_source *source_of(const struct source *bpf)
+{
+	return (struct bpf_source *)(uintptr_t)bpf;
+}
+
+void source_bpf_place_again(const struct source *bpf, pid_t pid)
+{
+	source_of(bpf)->walks_stacks = true;
+	source_bpf_drop_probes(source_of(bpf), pid);
+}
+
+bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid_t tid, taddr_t pc,
+			   taddr_t sp)
+{
+	const struct bpf_source *s = source_of(bpf);
+	struct inflight calls;
+	u32 key = tid;
+
+	/* Not each release is listed below. */
+	if (placing_is_at_start(&s->placing, t, pc))
+		return true;
+	if (bpf_map_lookup_elem(s->programs.threads_fd, &key, &calls))
+		return errno != ENOENT;
+	/* A call that has ended may still be listed: its frame is gone. On another stack it may go on. */
+	for (u32 i = 0; i < calls.nr && i < INFLIGHT_LEVELS; i++)
+		if (calls.levels[i].sp >= sp || calls.levels[i].state == LEVEL_BUSY)
+			return true;
+	return false;
+}
+
+int source_bpf_hand_over(const struct source *bpf, pid_t pid)
+{
+	struct bpf_source *s = source_of(bpf);
+	struct bpf_process *known = source_bpf_find(s, pid);
+	u32 key = pid;
+
+	if (s->is_shared || !known)
+		return -EOPNOTSUPP;
+	source_bpf_drop_probes(s, pid);
+	known->is_declined = false;
+	bpf_map_delete_elem(s->programs.watched_codes_fd, &key);
+	programs_drop_calls(&s->programs, pid);
+	return 0;
+}
+
+void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr)
+{
+	const struct bpf_source *s = source_of(bpf);
+	u32 key = pid;
+
+	if (!addr)
+		bpf_map_delete_elem(s->programs.sequences_fd, &key);
+	else if (bpf_map_update_elem(s->programs.sequences_fd, &key, &addr, BPF_ANY))
+		debug("bpf: PID %d: it is not known which calls come before a fork: %s", pid,
+		      strerror(errno));
+}

@@ -56,6 +56,9 @@ struct bpf_process {
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
 
+/* Take all probes out that are for @pid alone: the next update puts them in again. */
+void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);
+
 /* NULL: it is not known. */
 struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid);
 

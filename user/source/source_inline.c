@@ -20,6 +20,7 @@
 #include "user/lib/proc.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
+#include "user/source/inline_switch.h"
 #include "user/unwind/cfi_ahead.h"
 
 /* A poll with many records is followed by another one at once. */
@@ -197,7 +198,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	}
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
-	if (s->options.is_auto && !s->is_used)
+	if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
 		info("auto: inline: code in the program sees its calls; --backend bpf puts none in");
 	s->is_used = true;
 	/* -ESRCH: it has executed a program, or has ended. */
@@ -252,18 +253,36 @@ static int place_and_open(struct inline_source *s, struct target *t,
 	return err ? err : nr;
 }
 
+static bool has_leader(const struct target *t)
+{
+	if (proc_reader(t->pid) == t->pid)
+		return true;
+	error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: use "
+	      "--backend bpf",
+	      t->pid, t->comm);
+	return false;
+}
+
+/* BPF sees the calls of @t until put_code(). */
+static int begin_by_bpf(struct inline_source *s, const struct target *t)
+{
+	int err = inline_source_add(s, t);
+	struct inline_target *new = inline_source_find(s, t->pid);
+
+	if (!err)
+		new->is_declined = new->awaits_code = true;
+	return err;
+}
+
 static int source_inline_attach(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
 	int nr, err;
 
-	if (proc_reader(t->pid) != t->pid) {
-		error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: "
-		      "use --backend bpf",
-		      t->pid, t->comm);
-		return -ESRCH;
-	}
-	err = inline_waker_start(&s->waker);
+	if (s->options.begins_by_bpf)
+		err = begin_by_bpf(s, t);
+	else
+		err = has_leader(t) ? inline_waker_start(&s->waker) : -ESRCH;
 	nr = err ? err : place_and_open(s, t, source_bpf.attach);
 	err = nr < 0 ? nr : 0;
 	if (err && inline_source_find(s, t->pid)) {
@@ -271,6 +290,47 @@ static int source_inline_attach(struct source *source, struct target *t)
 		drop_target(s, t->pid);
 	}
 	return err ? err : nr;
+}
+
+/* @t is stopped, and no thread of it is in a call. */
+static int switch_over(struct inline_source *s, struct target *target, struct inline_target *t)
+{
+	int err = source_bpf_hand_over(s->bpf, target->pid), nr;
+
+	if (err)
+		return err;
+	t->awaits_code = t->is_declined = false;
+	nr = place_and_open(s, target, source_bpf.update);
+	if (nr < 0)
+		return nr;
+	return t->is_declined ? -EOPNOTSUPP : 0;
+}
+
+static int source_inline_put_code(struct source *source, struct target *target)
+{
+	struct inline_source *s = self(source);
+	struct inline_target *t = inline_source_find(s, target->pid);
+	struct stopped_threads all;
+	int err;
+
+	if (!t || !t->awaits_code || proc_reader(target->pid) != target->pid)
+		return -EOPNOTSUPP;
+	err = inline_waker_start(&s->waker);
+	if (!err)
+		err = inline_switch_stop(&all, s->bpf, target);
+	if (err)
+		return err;
+	err = switch_over(s, target, t);
+	stop_all_end(&all);
+	return err;
+}
+
+static void source_inline_expect(struct source *source, size_t nr)
+{
+	struct inline_source *s = self(source);
+
+	if (s->options.begins_by_bpf)
+		source_bpf.expect(s->bpf, nr);
 }
 
 static int source_inline_fork(struct source *source, struct target *t)
@@ -385,7 +445,8 @@ static int send_note(const struct inline_source *s, const struct event_header *r
 static int on_exec(struct inline_source *s, struct inline_target *t, const struct event_header *rec,
 		   size_t len)
 {
-	bool is_early = t && inject_is_there(t->in);
+	bool is_early = t && inject_is_there(t->in),
+	     awaits_code = t && s->options.begins_by_bpf && t->is_declined;
 	int nr = t && !is_early ? inline_target_poll(t, s->sink, true) : 0;
 
 	if (nr < 0)
@@ -394,10 +455,12 @@ static int on_exec(struct inline_source *s, struct inline_target *t, const struc
 		debug("inline: PID %d: %s", t->pid, t->in->why);
 	if (t)
 		lose_target(s, t);
+	if (awaits_code)
+		t->awaits_code = t->is_declined = true;
 	nr = s->sink->record(s->sink->ctx, rec, len);
 	/* With --follow, and by run, the program is stopped at its start. */
 	t = inline_source_find(s, (pid_t)rec->pid);
-	if (t && !s->options.stops_at_maps && !s->is_detached)
+	if (t && !awaits_code && !s->options.stops_at_maps && !s->is_detached)
 		inline_target_note_late(t);
 	return nr;
 }
@@ -431,7 +494,7 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
  */
 static void go_first(struct inline_source *s)
 {
-	if (!s->hurry.is_on && s->nr_targets && !s->is_detached)
+	if (!s->hurry.is_on && s->is_used && !s->is_detached)
 		courtesy_hurry(&s->hurry, COURTESY_FIRST);
 }
 
@@ -505,7 +568,7 @@ static void source_inline_forget(struct source *source, pid_t pid)
 /* Has it seen by breakpoints all that it has seen? */
 static bool is_bpf(const struct inline_source *s)
 {
-	return s->options.is_auto && s->has_declined && !s->is_used;
+	return s->options.is_auto && (s->has_declined || s->options.begins_by_bpf) && !s->is_used;
 }
 
 static const char *source_inline_kind(const struct source *source)
@@ -629,7 +692,9 @@ const struct source_ops source_inline = {
 	.name = "inline",
 	.probe = source_inline_probe,
 	.create = source_inline_create,
+	.expect = source_inline_expect,
 	.attach = source_inline_attach,
+	.put_code = source_inline_put_code,
 	.update = source_inline_update,
 	.unchanged = source_inline_unchanged,
 	.fork = source_inline_fork,

@@ -77,26 +77,36 @@ static int open_inline(struct source **source, struct source_options *so, const 
 	return err;
 }
 
+/* Whoever sets this keeps --backend auto from putting code into programs. */
+static bool may_put_code(const struct source_choice *c)
+{
+	const char *never = getenv("HEAPTAP_NO_CODE");
+
+	return c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !(never && *never);
+}
+
 /* 0: the inline source is open. Else it is for BPF. */
 static int try_inline(struct source **source, const struct source_ops **ops, struct source_options *so,
 		      const struct source_choice *c, const struct caps *caps)
 {
 	struct source_options inlined = *so;
-	const char *why = c->max_followed ? "it follows children" : inline_limits_here(caps);
+	const char *why =
+		c->max_followed ? "it follows children" : inline_limits_here(caps, c->code == CODE_FIRST);
 	int err;
 
 	inlined.is_auto = true;
+	inlined.begins_by_bpf = c->code == CODE_LATER;
 	err = why ? -EOPNOTSUPP : source_inline.create(source, &inlined, caps);
 	if (!err)
 		*ops = &source_inline;
-	else if (c->max_followed)
-		debug("auto: bpf: %s", why);
+	else if (c->max_followed || c->code == CODE_LATER)
+		debug("auto: bpf: %s", why ? why : strerror(-err));
 	else
 		info("auto: bpf, which takes longer than inline: %s", why ? why : strerror(-err));
 	return err;
 }
 
-/* Unless something is asked for: by run inline where that works, else BPF where that works, else ptrace. */
+/* Unless something is asked for: inline where that may be and works, else BPF where that works, else ptrace. */
 static int open_any(struct source **source, const struct source_ops **ops, struct source_options *so,
 		    const struct source_choice *c)
 {
@@ -108,7 +118,7 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 		return open_inline(source, so, c);
 	}
 	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
-	if (!err && c->backend == BACKEND_AUTO && c->prefers_inline && !try_inline(source, ops, so, c, &caps))
+	if (!err && may_put_code(c) && !try_inline(source, ops, so, c, &caps))
 		return 0;
 	if (!err || c->backend == BACKEND_BPF) {
 		*ops = &source_bpf;

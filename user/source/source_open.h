@@ -17,6 +17,13 @@ enum source_on_full {
 /* In which programs releases are checked. */
 enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
 
+/* Where BACKEND_AUTO may put code into programs: which processes have it. */
+enum source_code {
+	CODE_NEVER,
+	CODE_FIRST, /* each that can, from its start */
+	CODE_LATER, /* each that session_put_code() names; breakpoints are in it before */
+};
+
 /* The demands on a source. Strings and lists are borrowed. */
 struct source_choice {
 	const char *command; /* its name, for messages: "run" */
@@ -25,9 +32,9 @@ struct source_choice {
 	u32 depth;	     /* frames per stack */
 	u32 on_full;	     /* enum source_on_full */
 	u32 max_followed;    /* most children that are traced too at a time; 0 = none */
+	u32 code;	     /* enum source_code */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
-	bool prefers_inline;  /* BACKEND_AUTO takes the inline source where that is possible */
 	bool guess;	      /* find allocators of static programs by their code */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */

@@ -280,9 +280,13 @@ void zooms_decide(struct zooms *z, struct watch *w)
 
 void zooms_poll(struct zooms *z)
 {
-	for (u32 i = 0; i < z->nr; i++)
-		if (session_poll(z->list[i].session))
-			debug("system: PID %d: no more events", (int)z->list[i].pid);
+	for (u32 i = 0; i < z->nr; i++) {
+		struct zoom *zoom = &z->list[i];
+
+		if (session_poll(zoom->session))
+			debug("system: PID %d: no more events", (int)zoom->pid);
+		code_choice_round(&zoom->choice, zoom->session, z->options->max_cost, true);
+	}
 }
 
 void zooms_end(struct zooms *z, struct watch *w)

@@ -2,6 +2,7 @@
 /* Growing processes are traced exactly, a few at a time: which ones, since when, until when. */
 #pragma once
 
+#include "user/session/code_choice.h"
 #include "user/session/session_options.h"
 #include "user/system/answer.h"
 #include "user/system/price.h"
@@ -33,6 +34,7 @@ struct zoom {
 	u64 begin_ns, next_verdict_ns;
 	u32 answer; /* number in answers */
 	struct price price;
+	struct code_choice choice;
 	u64 saved_ns; /* when the last step to make it cheaper was taken; 0 = never */
 };
 

@@ -14,6 +14,7 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
 #include "user/report/report_why.h"
+#include "user/session/code_choice.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"
 #include "user/source/probe_runs.h"
@@ -29,6 +30,7 @@ enum { POLL_MS = 100, NS_PER_MS = 1000000, TICK_NS = 1000000000, MAX_EMPTY_INPUT
 
 /* One run of the screen. */
 struct top_session {
+	struct code_choice choice;
 	struct top *top;
 	struct top_view *view;
 	struct top_messages messages;
@@ -445,6 +447,8 @@ static void take_events(struct top_session *run)
 		top->has_source = false;
 	else
 		session_bound_ended(top->session);
+	if (top->has_source && !top->remote)
+		code_choice_round(&run->choice, top->session, top->max_cost, true);
 	if (top->has_source && top->remote)
 		connection_round(top->remote, top->session, top->control);
 }

@@ -18,6 +18,7 @@ struct top {
 	struct output_options output;
 	struct control *control;
 	struct connection *remote; /* the machine of the processes, NULL = this one */
+	u32 max_cost;		   /* code_choice_round() */
 	bool has_source;	   /* events may still come; set it to true */
 };
 

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Measures on this machine what a call costs by the probes of a trace that is over. */
-#include "user/cli/inline_hint.h"
+#include "user/cli/attach_price.h"
 
 #include <string.h>
 
 #include "user/cli/options.h"
 #include "user/cli/options_rooms.h"
 #include "user/inject/piece_object.h"
-#include "user/lib/log.h"
+#include "user/session/code_choice.h"
 #include "user/session/session_live.h"
 #include "user/session/session_runs.h"
 #include "user/source/source_open.h"
 #include "user/system/price.h"
 
 enum {
-	SHARE = 5,	     /* one part of so many of the time is much */
-	MOST_CALL_NS = 5000, /* to measure takes time: only where probes of this price take so much */
+	SHARE = 5, /* one part of so many of the time is much, for a report */
+	MOST_CALL_NS =
+		5000, /* for that, to measure takes time: only where probes of this price take so much */
 	LEAST_CPU_NS = 300 * 1000 * 1000, /* in a short time nobody minds them */
-	/* As doc/performance.md has it. A child of heaptap is under its filter, and so cannot be measured. */
-	INLINE_CALL_NS = 100,
 };
 
-/* Measure what a call costs here. */
-static int measure_call(struct price_of_call *price, const struct session_options *so)
+static int measure_call(struct price_of_call *price, const struct options *o)
 {
-	struct session_options options = *so;
+	struct session_options options = options_session(o);
 
 	/* A session of its own, which nobody sees. */
 	options.source.backend = BACKEND_BPF;
@@ -33,15 +31,15 @@ static int measure_call(struct price_of_call *price, const struct session_option
 	return price_measure(price, &options);
 }
 
-static bool may_have_inline(const struct options *o, const struct session *s)
+static bool may_tell(const struct options *o, const struct session *s)
 {
 	return o->backend == BACKEND_AUTO && !o->follow && piece_object_bytes() &&
 	       !strcmp(session_backend(s), "bpf");
 }
 
-void inline_hint_begin(const struct options *o, struct session *s)
+void attach_price_begin(const struct options *o, struct session *s)
 {
-	if (may_have_inline(o, s))
+	if (may_tell(o, s))
 		session_measure_runs(s);
 }
 
@@ -60,21 +58,21 @@ static u64 probes_permille(const struct price_of_call *price, const struct sessi
 	return ns < cpu_ns ? ns * 1000 / cpu_ns : 1000;
 }
 
-void inline_hint_measure(const struct options *o, struct session *s)
+void attach_price_end(const struct options *o, struct session *s)
 {
-	const struct session_options so = options_session(o);
 	const struct session_runs runs = session_runs(s);
 	struct session_load load = session_load(s);
 	struct session_prices prices;
 	struct price_of_call price;
 
-	if (!may_have_inline(o, s) || load.cpu_ns < LEAST_CPU_NS ||
-	    load.events * MOST_CALL_NS < load.cpu_ns / SHARE || measure_call(&price, &so))
+	if (!may_tell(o, s) || load.cpu_ns < LEAST_CPU_NS ||
+	    load.events * MOST_CALL_NS < load.cpu_ns / SHARE || measure_call(&price, o))
 		return;
 	prices.permille = (u32)probes_permille(&price, &runs, &load);
 	if (prices.permille < 1000 / SHARE)
 		return;
 	prices.call_ns = load.cpu_ns / 1000 * prices.permille / load.events;
-	prices.inline_call_ns = INLINE_CALL_NS;
+	/* A child of heaptap is under its filter, and so cannot be measured by inline. */
+	prices.inline_call_ns = CODE_CALL_NS;
 	session_set_prices(s, &prices);
 }

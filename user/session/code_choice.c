@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses between breakpoints and code in a running process by the CPU time that breakpoints take. */
+#include "user/session/code_choice.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/session/session_code.h"
+#include "user/session/session_pace.h"
+
+#define MS 1000000ULL
+/* The choice is told after so much time. What has cost little is forgotten after so much time, or so much CPU time. */
+static const u64 enough_ns = 1000 * MS, longest_ns = 5000 * MS, enough_cpu_ns = 1000 * MS;
+/* How often processes are looked at: at first, and later. */
+static const u64 early_ns = 2000 * MS, early_look_ns = 20 * MS, look_ns = 200 * MS;
+
+/* A call by breakpoints, on any machine and beside any load. */
+enum { CHEAPEST_CALL_NS = 500, DEAREST_CALL_NS = 100 * 1000 };
+
+enum { MAX_TRIES = 100 }; /* to stop a process while no thread of it is in a call */
+
+/* The time of a process since the last look. */
+struct load {
+	u64 calls, cpu_ns, time_ns, probes_ns; /* probes_ns: of cpu_ns, within CODE_CHOICE_TICKS_NS */
+};
+
+/* Have breakpoints cost more than they may? Nobody minds one part of a hundred of a CPU. */
+static bool is_dear(const struct load *l, u32 max_cost)
+{
+	u64 sure_ns = l->probes_ns > CODE_CHOICE_TICKS_NS ? l->probes_ns - CODE_CHOICE_TICKS_NS : 0;
+
+	return sure_ns * 1000 > l->cpu_ns * max_cost && sure_ns > l->time_ns / 100;
+}
+
+/* The part of @l's CPU time that went to breakpoints, and would go to code: then it has the time of those, too. */
+static struct human probes_share(const struct load *l)
+{
+	return human_percent(l->probes_ns, l->cpu_ns ? l->cpu_ns : 1);
+}
+
+static struct human code_share(const struct load *l)
+{
+	u64 least_ns = l->cpu_ns / 50, own_ns = l->cpu_ns - l->probes_ns, code_ns = l->calls * CODE_CALL_NS;
+
+	return human_percent(code_ns, (own_ns > least_ns ? own_ns : least_ns) + code_ns + 1);
+}
+
+static void tell(struct code_choice *c, const struct process_pace *pace, const struct load *l, bool is_code)
+{
+	u64 rate = l->time_ns ? (u64)((double)l->calls * 1e9 / (double)l->time_ns) : 0;
+
+	if (c->has_told && !is_code)
+		return;
+	c->has_told = true;
+	if (is_code)
+		info("auto: inline: %s (pid %d): %s calls a second cost it about %s of its CPU time by breakpoints, "
+		     "and about %s by code in it; --backend bpf puts none in",
+		     pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
+		     code_share(l).text);
+	else if (l->probes_ns < CODE_CHOICE_TICKS_NS)
+		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
+		     human_count(rate).text, rate == 1 ? "" : "s");
+	else
+		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
+		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
+}
+
+static void choose(struct code_choice *c, struct session *s, struct process_pace *pace, const struct load *l,
+		   bool is_dear)
+{
+	int err = is_dear ? session_put_code(s, pace->pid) : 1;
+
+	if (err < 0)
+		debug("PID %d: breakpoints stay in it: %s", (int)pace->pid, strerror(-err));
+	pace->nr_tries += is_dear;
+	pace->is_settled = is_dear && (err != -EAGAIN || pace->nr_tries == MAX_TRIES);
+	if (err != -EAGAIN)
+		tell(c, pace, l, !err);
+}
+
+/*
+ * The first calls of a program that a process with code executes are missed; those of one with breakpoints are not. A
+ * process that has executed a program may do so again soon.
+ */
+static bool may_have_code(const struct process_pace *pace, u64 now_ns)
+{
+	return !pace->is_image || now_ns - pace->seen_ns >= early_ns;
+}
+
+/* Look at one process. Its counts begin anew with another program, and with code. */
+static void look(struct code_choice *c, struct session *s, struct process_pace *pace, u64 now_ns,
+		 u32 max_cost)
+{
+	const struct process_moment then = pace->last;
+	struct process_moment now = { .calls = pace->calls, .time_ns = now_ns };
+	struct proc_stat stat;
+	bool is_too_dear;
+	struct load l;
+
+	if (proc_read_stat(&stat, pace->pid))
+		return;
+	now.user_ns = stat.user_ns;
+	now.system_ns = stat.system_ns;
+	if (!then.time_ns) {
+		pace->own_permille = code_choice_own(&now);
+		pace->seen_ns = now_ns;
+	}
+	if (then.time_ns && now.calls >= then.calls) {
+		l = (struct load){ .calls = now.calls - then.calls,
+				   .cpu_ns = now.user_ns + now.system_ns - then.user_ns - then.system_ns,
+				   .time_ns = now_ns - then.time_ns,
+				   .probes_ns = code_choice_price(&then, &now, pace->own_permille) };
+		is_too_dear = may_have_code(pace, now_ns) && is_dear(&l, max_cost);
+		if (is_too_dear || l.time_ns >= enough_ns)
+			choose(c, s, pace, &l, is_too_dear);
+		if ((l.calls || !c->has_told) && l.time_ns < longest_ns && l.cpu_ns < enough_cpu_ns)
+			return;
+	}
+	pace->last = now;
+}
+
+void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, bool is_quiet)
+{
+	u64 now_ns = clock_now_ns();
+	size_t nr = 1;
+
+	if (!max_cost || now_ns < c->next_ns || !session_may_put_code(s))
+		return;
+	if (!c->begin_ns)
+		*c = (struct code_choice){ .begin_ns = now_ns, .has_told = is_quiet };
+	c->next_ns = now_ns + (now_ns < c->begin_ns + early_ns ? early_look_ns : look_ns);
+	for (size_t i = 0; i < nr; i++) {
+		struct process_pace *pace = session_pace(s, i, &nr);
+
+		if (pace && !pace->is_settled)
+			look(c, s, pace, now_ns, max_cost);
+	}
+}
+
+u64 code_choice_price(const struct process_moment *then, const struct process_moment *now, u32 own_permille)
+{
+	u64 calls = now->calls - then->calls, user_ns = now->user_ns - then->user_ns,
+	    system_ns = now->system_ns - then->system_ns;
+	u64 own_ns = user_ns / 1000 * own_permille, ns = system_ns > own_ns ? system_ns - own_ns : 0;
+
+	if (ns < calls * CHEAPEST_CALL_NS)
+		ns = calls * CHEAPEST_CALL_NS;
+	if (ns > calls * DEAREST_CALL_NS)
+		ns = calls * DEAREST_CALL_NS;
+	return ns < user_ns + system_ns ? ns : user_ns + system_ns;
+}
+
+u32 code_choice_own(const struct process_moment *m)
+{
+	/* Of so little time nothing can be said. */
+	const u64 enough = 5 * CODE_CHOICE_TICKS_NS, most = 100 * 1000;
+	u64 own = m->user_ns ? m->system_ns * 1000 / m->user_ns : most;
+
+	if (m->user_ns + m->system_ns < enough)
+		return 500;
+	return (u32)(own < most ? own : most);
+}

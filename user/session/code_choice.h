@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * --backend auto for running processes: breakpoints while they cost little, else code in the process. What breakpoints
+ * cost is seen by the kernel's own count of CPU time.
+ */
+#pragma once
+
+#include "user/session/session_tune.h"
+
+struct session;
+
+/* A call by code in a process takes so many nanoseconds, as doc/performance.md has it. */
+enum { CODE_CALL_NS = 100 };
+
+/* One session. All zero: it begins. */
+struct code_choice {
+	u64 begin_ns, next_ns; /* the first look; the next one */
+	bool has_told;	       /* what was chosen first */
+};
+
+/*
+ * In each round of a trace: put code into the processes of @s to which breakpoints have cost more than @max_cost tenths
+ * of a percent of their CPU time lately (0 = no limit). Logs the first choice, unless it @is_quiet, and each change.
+ * Does nothing if session_put_code() cannot.
+ */
+void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, bool is_quiet);
+
+/*
+ * The nanoseconds of its CPU time that breakpoints have cost a process from @then to @now. Their traps, and what runs
+ * there, are time in the kernel: all that the process has of that beyond its own, which was @own_permille thousandths
+ * of its time in the program before. Within limits of what a call may cost. The kernel counts by ticks: within
+ * CODE_CHOICE_TICKS_NS.
+ */
+#define CODE_CHOICE_TICKS_NS 20000000ULL
+u64 code_choice_price(const struct process_moment *then, const struct process_moment *now,
+		      u32 own_permille) __must_check;
+
+/* @own_permille of a process that nobody traced until @m. */
+u32 code_choice_own(const struct process_moment *m) __must_check;
