@@ -97,6 +97,8 @@ static void look_at_thread(const struct stopped_threads *s, struct stopped_threa
 		t->state = STOP_TAKEN;
 		t->stop = stop_of(status);
 		t->sig = stop_signal(status);
+		if (s->is_switch && t->sig == SIGCHLD && stop_code(t->tid) == SI_KERNEL)
+			t->sig = 0;
 		if (t->stop == STOP_ASKED)
 			waits_keep(t->tid);
 	} else if (got || (t->tid == s->pid && proc_thread_has_ended(s->pid, t->tid))) {
@@ -168,7 +170,8 @@ static int stop_rest(struct stopped_threads *s, u64 end_ns)
 		return 0;
 	if (nr >= 0)
 		nr = s->nr ? -ETIME : -ESRCH;
-	stop_all_end(s);
+	if (!s->is_switch)
+		stop_all_end(s);
 	return nr;
 }
 
@@ -189,7 +192,7 @@ int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const stru
 		t->state = STOP_ASKED_FOR;
 		t->sig = 0;
 	}
-	clock_pause(ns, end_ns);
+	await_threads(s, clock_now_ns() + ns);
 	for (size_t i = 0; i < s->nr; i++)
 		if (s->threads[i].state == STOP_ASKED_FOR)
 			ptrace(PTRACE_INTERRUPT, s->threads[i].tid, 0, 0);
@@ -234,6 +237,17 @@ void stop_all_end(struct stopped_threads *s)
 			let_go(s, &s->threads[i]);
 	}
 	stop_all_forget(s);
+}
+
+size_t stop_all_release(struct stopped_threads *s)
+{
+	await_threads(s, 0);
+	for (size_t i = 0; i < s->nr; i++)
+		let_go(s, &s->threads[i]);
+	forget_ended(s);
+	if (!s->nr)
+		stop_all_forget(s);
+	return s->nr;
 }
 
 void stop_all_forget(struct stopped_threads *s)

@@ -42,6 +42,11 @@ struct stopped_threads {
 	size_t nr, max;
 	struct hash_index by_tid; /* of threads */
 	bool is_growing;	  /* new threads appeared in the last pass */
+	/*
+	 * The calling thread goes on afterwards: it ends by stop_all_release(), also after errors. Meanwhile BPF stops
+	 * threads by a SIGCHLD of the kernel, which is discarded.
+	 */
+	bool is_switch;
 };
 
 /*
@@ -61,8 +66,8 @@ static inline bool stop_all_has(const struct stopped_thread *t)
 }
 
 /*
- * For STOP_BY_US: let the threads run for @ns that @wants names, and those that they make, and stop them again until
- * @end_ns. 0, or as stop_all_begin(), after which all threads run.
+ * For STOP_BY_US: let the threads run for @ns that @wants names, unless all of them stop before, and those that they
+ * make. Stop them again until @end_ns. 0, or as stop_all_begin().
  */
 int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const struct stopped_thread *t),
 		  void *ctx, u64 ns, u64 end_ns) __must_check;
@@ -75,6 +80,12 @@ bool stop_all_take(struct stopped_thread *t);
  * stopped when the calling thread ends.
  */
 void stop_all_end(struct stopped_threads *s);
+
+/*
+ * Let all threads go on that have stopped, without waiting for the others. Returns how many those are: call it again
+ * until there are none, or they would stop for ever. @s owns nothing then.
+ */
+size_t stop_all_release(struct stopped_threads *s);
 
 /* Free what @s owns: the threads stay as they are. */
 void stop_all_forget(struct stopped_threads *s);

@@ -41,6 +41,9 @@ static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
 
 	if (t && p)
 		life_leave(call_at(ctx), t, probe, p, sp);
+	/* Heaptap traces the thread by ptrace meanwhile, and discards the signal. */
+	if (t && state.leaving_pid && t->pid == state.leaving_pid && !t->nr && thread_is_ptraced(false))
+		bpf_send_signal_thread(SIGNAL_CHILD);
 	return 0;
 }
 

@@ -82,7 +82,8 @@ struct source_state {
 	u32 task_blocked_at,
 		task_ptrace_at; /* offsets of blocked, ptrace in struct task_struct; 0 = not known */
 	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
-	u32 nr_copies;	/* that traced processes have made of themselves, and that are not traced */
+	u32 leaving_pid; /* process whose threads stop where they leave their calls; 0 = none */
+	u32 nr_copies;	 /* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
 	struct pending_fields pending;
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */

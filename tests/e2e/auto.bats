@@ -324,3 +324,17 @@ busy_until() {
 	run -2 "$HEAPTAP" system --everything --backend inline
 	[[ $output == *"--everything: its probes are in all processes: use --backend bpf"* ]]
 }
+
+# Nearly each moment of each thread is in a call: they stop where they leave it.
+@test "auto: attach to many threads at full speed" {
+	stepping
+	attached "$TARGET"
+	echo "threads 16 200000" >&"${STEP[1]}"
+	wait_for grep -q "^heaptap: auto: inline: step (pid $TARGET)" "$err"
+	step_answer ok
+	detach
+	by inline
+	nothing_lost
+	is .functions.malloc 3200000
+	untouched "$TARGET"
+}

@@ -21,7 +21,9 @@ static const u64 early_ns = 2000 * MS, early_look_ns = 20 * MS, look_ns = 200 * 
 /* A call by breakpoints, on any machine and beside any load. */
 enum { CHEAPEST_CALL_NS = 500, DEAREST_CALL_NS = 100 * 1000 };
 
-enum { MAX_TRIES = 100 }; /* to stop a process while no thread of it is in a call */
+/* To stop a process while no thread of it is in a call. After each try it has twice the time until the next one. */
+enum { MAX_TRIES = 10 };
+static const u64 try_again_ns = 200 * MS;
 
 /* The time of a process since the last look. */
 struct load {
@@ -76,7 +78,8 @@ static void choose(struct code_choice *c, struct session *s, struct process_pace
 
 	if (err < 0)
 		debug("PID %d: breakpoints stay in it: %s", (int)pace->pid, strerror(-err));
-	pace->nr_tries += is_dear;
+	if (is_dear)
+		pace->next_try_ns = clock_now_ns() + (try_again_ns << pace->nr_tries++);
 	pace->is_settled = is_dear && (err != -EAGAIN || pace->nr_tries == MAX_TRIES);
 	if (err != -EAGAIN)
 		tell(c, pace, l, !err);
@@ -88,7 +91,7 @@ static void choose(struct code_choice *c, struct session *s, struct process_pace
  */
 static bool may_have_code(const struct process_pace *pace, u64 now_ns)
 {
-	return !pace->is_image || now_ns - pace->seen_ns >= early_ns;
+	return now_ns >= pace->next_try_ns && (!pace->is_image || now_ns - pace->seen_ns >= early_ns);
 }
 
 /* Look at one process. Its counts begin anew with another program, and with code. */

@@ -22,6 +22,7 @@ struct process_pace {
 	u64 last_calls;		    /* from here on it is the caller's: at the last look */
 	struct process_moment last; /* of code_choice_round(), like the next two */
 	u32 own_permille;	 /* of its time in the program: its time in the kernel, without breakpoints */
+	u64 next_try_ns;	 /* to put code into it */
 	u32 nr_tries;		 /* to put code into it */
 	u64 seen_ns;		 /* its first look */
 	bool is_settled;	 /* it has code, or cannot have it */

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "arch/stop_all.h"
 #include "user/lib/courtesy.h"
 #include "user/source/inline_limits.h"
 #include "user/source/inline_target.h"
@@ -25,9 +26,10 @@ struct inline_source {
 	bool is_used;		 /* the piece has seen a process */
 	bool is_detached;
 	struct inline_waker waker;
-	struct limits_turn turn;     /* of the waker's thread */
-	pthread_mutex_t lock;	     /* of targets: the waker's thread looks at them */
-	struct courtesy_hurry hurry; /* of the thread that polls */
+	struct limits_turn turn;	/* of the waker's thread */
+	struct stopped_threads stopped; /* of the process that is changed over; late ones stay for a while */
+	pthread_mutex_t lock;		/* of targets: the waker's thread looks at them */
+	struct courtesy_hurry hurry;	/* of the thread that polls */
 };
 
 /* NULL: it is not known. */

@@ -8,10 +8,11 @@
 #include "user/lib/clock.h"
 #include "user/source/probe_taker.h"
 
-/* A call with its traps takes some microseconds, or longer where it maps memory or waits for another thread. */
-#define STEP_NS 100000ULL
-/* Half of all moments of a thread that does nothing else are in a call: few are after ten steps. */
-#define SETTLE_NS 50000000ULL
+/* A thread in a call stops where it leaves that, unless it blocks the signal, or goes on by a jump. */
+#define STEP_NS	     10000000ULL
+#define SETTLE_NS    300000000ULL
+#define LATE_WAIT_NS 1000000000ULL
+#define POLL_NS	     1000000ULL
 
 struct stop_outside {
 	const struct source *bpf;
@@ -45,15 +46,26 @@ int inline_switch_stop(struct stopped_threads *all, const struct source *bpf, co
 	u64 end_ns = clock_now_ns() + SETTLE_NS;
 	int err;
 
-	*all = (struct stopped_threads){ .pid = t->pid, .by = STOP_BY_US };
+	/* Threads of an earlier try have not stopped yet. */
+	if (all->nr && stop_all_release(all))
+		return -EAGAIN;
+	*all = (struct stopped_threads){ .pid = t->pid, .by = STOP_BY_US, .is_switch = true };
+	source_bpf_leave_calls(bpf, t->pid, true);
 	err = stop_all_begin(all, end_ns);
 	/* The others wait meanwhile: none of them holds a lock of an allocator. */
-	while (!err && (stop_all_running(all) || any_in_call(all, &o))) {
-		if (clock_now_ns() > end_ns) {
-			stop_all_end(all);
-			return -EAGAIN;
-		}
-		err = stop_all_step(all, is_in_call, &o, STEP_NS, end_ns);
-	}
+	while (!err && (stop_all_running(all) || any_in_call(all, &o)))
+		err = clock_now_ns() < end_ns ? stop_all_step(all, is_in_call, &o, STEP_NS, end_ns) : -ETIME;
+	source_bpf_leave_calls(bpf, t->pid, false);
+	if (err)
+		stop_all_release(all);
 	return err == -ETIME ? -EAGAIN : err;
+}
+
+void inline_switch_fini(struct stopped_threads *all)
+{
+	u64 end_ns = clock_now_ns() + LATE_WAIT_NS;
+
+	while (all->nr && stop_all_release(all) && clock_pause(POLL_NS, end_ns))
+		;
+	stop_all_forget(all);
 }

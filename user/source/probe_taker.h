@@ -35,6 +35,12 @@ bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid
 			   taddr_t sp);
 
 /*
+ * From now on until @is_on is false, a thread of @pid, which heaptap traces by ptrace, gets a SIGCHLD of the kernel
+ * where it leaves its outermost call. Heaptap discards it.
+ */
+void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on);
+
+/*
  * As source_bpf_place_again(), for a process that the taker has declined so far. It is stopped, and no
  * thread of it is in a call. 0; or -EOPNOTSUPP: its probes are those of other processes, too, and nothing was changed.
  */

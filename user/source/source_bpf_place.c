@@ -16,6 +16,7 @@
 #include "user/source/changed_code.h"
 #include "user/source/probe_taker.h"
 #include "user/source/source_bpf_private.h"
+#include "user/source/task_layout.h"
 
 /* Describe functions to the programs. */
 static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
@@ -321,6 +322,16 @@ bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid
 		if (calls.levels[i].sp >= sp || calls.levels[i].state == LEVEL_BUSY)
 			return true;
 	return false;
+}
+
+void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on)
+{
+	struct bpf_source *s = source_of(bpf);
+
+	/* The field that tells whether a thread is ptraced. */
+	if (is_on && !s->programs.state->task_ptrace_at && task_layout_find_stop(&s->programs))
+		debug("bpf: cannot see which threads are traced");
+	__atomic_store_n(&s->programs.state->leaving_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
 int source_bpf_hand_over(const struct source *bpf, pid_t pid)

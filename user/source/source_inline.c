@@ -310,18 +310,17 @@ static int source_inline_put_code(struct source *source, struct target *target)
 {
 	struct inline_source *s = self(source);
 	struct inline_target *t = inline_source_find(s, target->pid);
-	struct stopped_threads all;
 	int err;
 
 	if (!t || !t->awaits_code || proc_reader(target->pid) != target->pid)
 		return -EOPNOTSUPP;
 	err = inline_waker_start(&s->waker);
 	if (!err)
-		err = inline_switch_stop(&all, s->bpf, target);
+		err = inline_switch_stop(&s->stopped, s->bpf, target);
 	if (err)
 		return err;
 	err = switch_over(s, target, t);
-	stop_all_end(&all);
+	stop_all_release(&s->stopped);
 	return err;
 }
 
@@ -510,6 +509,8 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 	int nr, more;
 
 	inline_waker_seen(&s->waker);
+	if (s->stopped.nr)
+		stop_all_release(&s->stopped);
 	s->sink = sink;
 	go_first(s);
 	for (size_t i = 0; i < s->nr_targets; i++)
@@ -660,6 +661,7 @@ static void source_inline_detach(struct source *source)
 
 	if (s->is_detached)
 		return;
+	inline_switch_fini(&s->stopped);
 	for (size_t i = 0; i < s->nr_targets; i++)
 		inline_target_take_out(s->targets[i]);
 	s->is_detached = true;
@@ -673,6 +675,7 @@ static void source_inline_free(struct source *source)
 
 	if (!s)
 		return;
+	inline_switch_fini(&s->stopped);
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		inline_target_take_out(s->targets[i]);
 	courtesy_hurry_end(&s->hurry);

@@ -106,6 +106,31 @@ static void by_us(void **state)
 	end(s.pid);
 }
 
+static bool is_first(void *ctx, const struct stopped_thread *t)
+{
+	return t->tid == *(const pid_t *)ctx;
+}
+
+/* One thread runs for a while and stops again; a signal of the kernel stops it, and its program gets others only. */
+static void step(void **state)
+{
+	struct stopped_threads s = { .pid = start(), .by = STOP_BY_US, .is_switch = true };
+
+	(void)state;
+	assert_int_equal(stop_all_begin(&s, soon()), 0);
+	for (int round = 0; round < 20; round++) {
+		assert_int_equal(stop_all_step(&s, is_first, &s.pid, 10000, soon()), 0);
+		assert_int_equal(count(&s, STOP_TAKEN), NR_THREADS);
+	}
+	/* A signal of a process is delivered: by default it ends the program. */
+	assert_int_equal(kill(s.pid, SIGTERM), 0);
+	assert_int_equal(stop_all_step(&s, is_first, &s.pid, 10000, soon()), 0);
+	while (stop_all_release(&s))
+		;
+	assert_int_equal(s.nr, 0);
+	assert_int_equal(waitpid(s.pid, NULL, __WALL), s.pid);
+}
+
 /* Traced before: who was stopped stays so, the others go on and are traced still. */
 static void by_tracer(void **state)
 {
@@ -233,8 +258,8 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(tracer_dies),
 #endif
-		cmocka_unit_test(by_us),	 cmocka_unit_test(by_tracer), cmocka_unit_test(by_other),
-		cmocka_unit_test(stays_stopped), cmocka_unit_test(refused),
+		cmocka_unit_test(by_us),       cmocka_unit_test(step),		cmocka_unit_test(by_tracer),
+		cmocka_unit_test(by_other),    cmocka_unit_test(stays_stopped), cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
