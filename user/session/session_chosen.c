@@ -48,6 +48,11 @@ bool session_chosen(const struct session *s, u64 *nr_traced, u64 *nr_left_out)
 	return s->ops->nr_unchosen && s->ops->nr_unchosen(s->source, nr_left_out);
 }
 
+bool session_traces(struct session *s, pid_t pid)
+{
+	return session_find(s, (u32)pid);
+}
+
 void session_prepare(struct session *s, pid_t pid)
 {
 	if (session_attach(s, pid, false))

@@ -15,6 +15,9 @@ int session_take_chosen(struct session *s, const struct event_header *rec) __mus
  */
 bool session_chosen(const struct session *s, u64 *nr_traced, u64 *nr_left_out);
 
+/* Is @pid traced now? */
+bool session_traces(struct session *s, pid_t pid);
+
 /*
  * Put the probes in that process @pid would get, of files that all processes share, without tracing it. What goes wrong
  * is logged.

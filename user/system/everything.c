@@ -158,7 +158,10 @@ void everything_look(struct everything *e, struct watch *w)
 		struct watched *p = &w->list[i];
 
 		/* A new process may be about to execute a program. */
-		if (p->is_tried || p->is_new || is_too_many(e, p))
+		if (p->is_tried || p->is_new)
+			continue;
+		p->is_tried = session_traces(e->session, p->pid);
+		if (p->is_tried || is_too_many(e, p))
 			continue;
 		p->is_tried = true;
 		begin(e, p);
