@@ -19,17 +19,17 @@ static const struct cpu_isa isa = {
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 static const struct wait_call calls_64[] = {
-	{ 0, WAIT_UNTOLD, 0 },	     /* read */
-	{ 1, WAIT_UNTOLD, 0 },	     /* write */
-	{ 19, WAIT_UNTOLD, 0 },	     /* readv */
-	{ 20, WAIT_UNTOLD, 0 },	     /* writev */
+	{ 0, WAIT_RECEIVE, RDI },    /* read */
+	{ 1, WAIT_SEND, RDI },	     /* write */
+	{ 19, WAIT_RECEIVE, RDI },   /* readv */
+	{ 20, WAIT_SEND, RDI },	     /* writev */
 	{ 40, WAIT_UNTOLD, 0 },	     /* sendfile */
 	{ 42, WAIT_UNTOLD, 0 },	     /* connect */
-	{ 43, WAIT_UNTOLD, 0 },	     /* accept */
-	{ 44, WAIT_UNTOLD, 0 },	     /* sendto */
-	{ 45, WAIT_UNTOLD, 0 },	     /* recvfrom */
-	{ 46, WAIT_UNTOLD, 0 },	     /* sendmsg */
-	{ 47, WAIT_UNTOLD, 0 },	     /* recvmsg */
+	{ 43, WAIT_RECEIVE, RDI },   /* accept */
+	{ 44, WAIT_SEND, RDI },	     /* sendto */
+	{ 45, WAIT_RECEIVE, RDI },   /* recvfrom */
+	{ 46, WAIT_SEND, RDI },	     /* sendmsg */
+	{ 47, WAIT_RECEIVE, RDI },   /* recvmsg */
 	{ 65, WAIT_UNTOLD, 0 },	     /* semop */
 	{ 128, WAIT_TIMESPEC, RDX }, /* rt_sigtimedwait */
 	{ 208, WAIT_TIMESPEC, R8 },  /* io_getevents */
@@ -37,9 +37,9 @@ static const struct wait_call calls_64[] = {
 	{ 232, WAIT_MS, R10 },	     /* epoll_wait */
 	{ 275, WAIT_UNTOLD, 0 },     /* splice */
 	{ 281, WAIT_MS, R10 },	     /* epoll_pwait */
-	{ 288, WAIT_UNTOLD, 0 },     /* accept4 */
-	{ 299, WAIT_UNTOLD, 0 },     /* recvmmsg */
-	{ 307, WAIT_UNTOLD, 0 },     /* sendmmsg */
+	{ 288, WAIT_RECEIVE, RDI },  /* accept4 */
+	{ 299, WAIT_RECEIVE, RDI },  /* recvmmsg */
+	{ 307, WAIT_SEND, RDI },     /* sendmmsg */
 	{ 333, WAIT_TIMESPEC, R8 },  /* io_pgetevents */
 	{ 426, WAIT_UNTOLD, 0 },     /* io_uring_enter */
 	{ 441, WAIT_TIMESPEC, R10 }, /* epoll_pwait2 */

@@ -5,11 +5,25 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "arch/cpu_emulate.h"
 #include "arch/regs.h"
 #include "arch/thread_call.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/proc.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434 /* has this number on every CPU; Linux 5.3 */
+#endif
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438 /* likewise; Linux 5.6 */
+#endif
 
 enum {
 	/*
@@ -49,20 +63,43 @@ void waits_begin_again(const struct cpu *cpu, struct cpu_regs *regs)
 	cpu_set(cpu, regs, CPU_RESULT, (taddr_t)RESULT_BEGIN_AGAIN);
 }
 
+/* The lower half of @word, and the mark of a wait that ends at @end_ms. */
+static u64 marked(u64 word, u64 end_ms)
+{
+	return (u64)MARK << MARK_SHIFT | (end_ms & END_MASK) << END_SHIFT | (u32)word;
+}
+
+/* Milliseconds that are left of a wait of @asked_ms with the word @word: all, if there is no mark of this wait. */
+static s32 left_of(u64 word, u64 now_ms, s32 asked_ms)
+{
+	/* The difference of two numbers of 24 bits, with its sign. */
+	s32 rest = (s32)(((u32)(word >> END_SHIFT) - (u32)now_ms) << 8) >> 8;
+
+	if (word >> MARK_SHIFT != MARK || rest > asked_ms)
+		return asked_ms;
+	return rest > 0 ? rest : 0;
+}
+
 u64 waits_left(u64 word, u64 now_ms)
 {
-	s32 asked = (s32)word, left = asked;
+	s32 asked = (s32)word, left;
 
 	if (asked <= 0 || asked > MOST_MS)
 		return word;
-	if (word >> MARK_SHIFT == MARK) {
-		/* The difference of two numbers of 24 bits, with its sign. */
-		s32 rest = (s32)(((u32)(word >> END_SHIFT) - (u32)now_ms) << 8) >> 8;
+	left = left_of(word, now_ms, asked);
+	return marked((u32)left, now_ms + (u32)left);
+}
 
-		if (rest <= asked)
-			left = rest > 0 ? rest : 0;
-	}
-	return (u64)MARK << MARK_SHIFT | ((now_ms + (u32)left) & END_MASK) << END_SHIFT | (u32)left;
+u64 waits_of_socket(u64 word, u64 now_ms, u64 asked_ms, bool *is_over)
+{
+	s32 left;
+
+	*is_over = false;
+	if (!asked_ms || asked_ms > MOST_MS)
+		return word;
+	left = left_of(word, now_ms, (s32)asked_ms);
+	*is_over = !left;
+	return *is_over ? (u32)word : marked(word, now_ms + (u32)left);
 }
 
 /* The rest of a wait, where the thread may read it. */
@@ -136,6 +173,39 @@ static void shorten(pid_t tid, const struct cpu *cpu, struct cpu_regs *regs, u8 
 		cpu_regs_set_word(regs, cpu->word_size, word, own);
 }
 
+/* The limit of calls on the socket @fd of thread @tid, in milliseconds; 0 = there is none, or that cannot be known. */
+static u64 socket_limit_ms(pid_t tid, int fd, int option)
+{
+	auto_close int process = -1, socket = -1;
+	struct timeval limit = { 0 };
+	socklen_t len = sizeof(limit);
+	struct proc_status status;
+
+	/* A filter of system calls may look at the bits of the mark. */
+	if (proc_read_status(&status, tid) || status.seccomp)
+		return 0;
+	process = (int)syscall(SYS_pidfd_open, status.tgid, 0);
+	if (process >= 0)
+		socket = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+	if (socket < 0 || getsockopt(socket, SOL_SOCKET, option, &limit, &len))
+		return 0;
+	return (u64)limit.tv_sec * 1000 + ((u64)limit.tv_usec + 999) / 1000;
+}
+
+/* Mark the wait of @tid on a socket. True: its time is over. */
+static bool mark_socket(pid_t tid, const struct cpu *cpu, struct cpu_regs *regs, const struct wait_call *call)
+{
+	u64 word = cpu_get_word(cpu, regs, call->word);
+	bool is_over;
+
+	word = waits_of_socket(
+		word, clock_now_ms(),
+		socket_limit_ms(tid, (int)(u32)word, call->limit == WAIT_SEND ? SO_SNDTIMEO : SO_RCVTIMEO),
+		&is_over);
+	cpu_regs_set_word(regs, cpu->word_size, call->word, word);
+	return is_over;
+}
+
 /* The call of thread @tid, and its registers. */
 static const struct wait_call *find_of_thread(pid_t tid, const struct cpu **cpu, struct cpu_regs *regs)
 {
@@ -159,6 +229,7 @@ void waits_go_on(pid_t tid)
 	const struct cpu *cpu;
 	struct cpu_regs regs;
 	const struct wait_call *call = find_of_thread(tid, &cpu, &regs);
+	bool is_over = false;
 	u64 word;
 
 	if (!call)
@@ -168,7 +239,12 @@ void waits_go_on(pid_t tid)
 		cpu_regs_set_word(&regs, cpu->word_size, call->word, waits_left(word, clock_now_ms()));
 	else if (call->limit == WAIT_TIMESPEC)
 		shorten(tid, cpu, &regs, call->word);
-	waits_begin_again(cpu, &regs);
+	else if (call->limit == WAIT_RECEIVE || call->limit == WAIT_SEND)
+		is_over = mark_socket(tid, cpu, &regs, call);
+	if (is_over)
+		cpu_set(cpu, &regs, CPU_RESULT, (taddr_t)-EAGAIN);
+	else
+		waits_begin_again(cpu, &regs);
 	/* Fails only if the thread was killed. */
 	(void)!cpu_regs_write(&regs, tid);
 }

@@ -13,6 +13,8 @@ enum wait_limit {
 	WAIT_UNTOLD,   /* not by an argument that can be changed; or there is no limit */
 	WAIT_MS,       /* milliseconds in the lower half of a word; below 0 = no limit */
 	WAIT_TIMESPEC, /* the address of a struct timespec; 0 = no limit */
+	WAIT_RECEIVE,  /* by SO_RCVTIMEO of the socket that is the lower half of a word */
+	WAIT_SEND,     /* likewise, by SO_SNDTIMEO */
 };
 
 struct wait_call {
@@ -41,6 +43,12 @@ void waits_begin_again(const struct cpu *cpu, struct cpu_regs *regs);
 u64 waits_left(u64 word, u64 now_ms);
 
 /*
+ * The word of WAIT_RECEIVE or WAIT_SEND for a wait of at most @asked_ms (0 = there is no limit) with the word @word: it
+ * has such a mark, too. *@is_over: the time is over.
+ */
+u64 waits_of_socket(u64 word, u64 now_ms, u64 asked_ms, bool *is_over);
+
+/*
  * Thread @tid has come into a stop that it was asked for: should the tracer die, its wait begins again, with all of its
  * time.
  */
@@ -48,6 +56,7 @@ void waits_keep(pid_t tid);
 
 /*
  * Thread @tid is in a stop that it was asked for, or of a signal: have its wait begin again for the rest of its time.
- * For WAIT_TIMESPEC, the rest is written to unused memory of the stack.
+ * For WAIT_TIMESPEC, the rest is written to unused memory of the stack. A wait on a socket begins again with all of its
+ * time until that is over, and then fails with EAGAIN.
  */
 void waits_go_on(pid_t tid);

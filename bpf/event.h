@@ -12,8 +12,8 @@ enum event_kind {
 	EVENT_REALLOC_BEGIN, /* struct heap_event; at entry: old_addr is not live until the end is known */
 	EVENT_REALLOC_END,   /* struct heap_event; at return: the result of the call that began on this tid */
 	EVENT_STACK,	     /* struct stack_event; before the first event that names it */
-	EVENT_EXEC,   /* struct process_event; the process has executed a program, its old memory is gone */
-	EVENT_FORK,   /* struct process_event; child_pid is a copy of pid, and traced from now on */
+	EVENT_EXEC, /* struct process_event; the process has executed a program, its old memory is gone */
+	EVENT_FORK, /* struct process_event; child_pid is a copy of pid (0: of none), and traced from now on */
 	EVENT_EXIT,   /* struct process_event; the last thread of pid has ended */
 	EVENT_MAPS,   /* struct process_event; the dynamic linker changed the mappings */
 	EVENT_LOSSES, /* struct process_event; the source has counted more losses; flag EVENT_TAINT */
@@ -27,7 +27,7 @@ enum event_flag {
 	EVENT_TAINT = 1,   /* losses: a free may have been missed, so blocks that live now are unsure */
 	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
 	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
-	EVENT_NO_COPY = 8, /* fork: the child shared the memory until now, when it executed a program */
+	EVENT_NO_COPY = 8, /* fork: the child shared the memory, or was not traced, until its exec */
 	EVENT_TWIN = 64,   /* losses: none, but a new thread has the thread pointer of another */
 	EVENT_GONE = 32,   /* exec: of a program that has been replaced since: nothing can be read of it */
 };

@@ -2,6 +2,7 @@
 /* The probes: allocator calls of the traced processes become events. */
 #include "bpf/call.bpf.h"
 #include "bpf/children.bpf.h"
+#include "bpf/chosen.bpf.h"
 #include "bpf/note.bpf.h"
 
 const volatile struct source_config config SEC(".rodata.config") = {};
@@ -203,12 +204,18 @@ int prepare_exec(void *ctx)
 	return 0;
 }
 
-/* An emulator (memcheck-amd64-linux, qemu-arm) would take probes for code of its program: user space warns of it. */
+/*
+ * A process that is not traced has executed a program, which may have been chosen. An emulator (memcheck-amd64-linux,
+ * qemu-arm) would take probes for code of its program: user space warns of it.
+ */
 static __always_inline int untraced_exec(u32 pid)
 {
 	char comm[16];
 
-	if (!state.is_shared || bpf_get_current_comm(comm, sizeof(comm)))
+	if ((!state.is_shared && !config.has_chosen) || bpf_get_current_comm(comm, sizeof(comm)))
+		return 0;
+	chosen_take(pid, comm);
+	if (!state.is_shared)
 		return 0;
 	_Pragma("unroll") for (int i = 0; i < 15; i++) if (comm[i] == '-') state.hyphen_pid = pid;
 	return 0;

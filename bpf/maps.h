@@ -51,7 +51,17 @@ struct source_config {
 	u32 has_free_stacks; /* for user space: releases get a program that takes stacks */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
 	u32 max_followed; /* most children that are traced at a time; 0 = none */
-	u32 reserved;
+	u32 has_chosen; /* programs whose names the map "chosen" has are traced from their exec on, as children */
+};
+
+/*
+ * Names of programs, as a machine that reads comm byte by byte. Its state is a set of bits, at first @begins. A byte
+ * leads from each bit of steps[byte] to the next one, and from each bit of @stays to itself. A name is chosen if its
+ * last byte leads to a bit of @ends.
+ */
+struct chosen_names {
+	u64 begins, stays, ends;
+	u64 steps[256];
 };
 
 /* Offsets of fields in struct task_struct, as the kernel describes its types; all 0 = it does not. */
@@ -86,6 +96,7 @@ struct source_state {
 	u32 nr_copies;	 /* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
 	struct pending_fields pending;
+	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
 	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
 	u64 generation;	 /* grows with each change of any process's mappings or tables */

@@ -74,12 +74,12 @@ struct piece_shared {
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
-	u32 nr_used;		     /* places that threads have taken, one after the other */
-	u32 is_dropping;	     /* nobody reads the rings */
-	u32 nr_unknown_stacks;	     /* times that a stack lay in none of piece_tables.stacks */
-	_Alignas(64) u64 waited;     /* rounds of all threads that have waited */
-	u32 nr_waiting;		     /* threads that do */
-	u64 lost_allocs, lost_frees; /* calls of threads without a place */
+	u32 nr_used;		 /* places that threads have taken, one after the other */
+	u32 is_dropping;	 /* nobody reads the rings */
+	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
+	_Alignas(64) u64 waited; /* rounds of all threads that have waited */
+	u32 nr_waiting;		 /* threads that do */
+	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
 	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
 	_Alignas(64) u64 seen[PIECE_SEEN_SETS][PIECE_SEEN_WAYS];

@@ -133,6 +133,12 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	return true;
 }
 
+/* Losses of all threads are together: heaptap asks for them with each poll, and threads may be many. */
+static void add_loss(u64 *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
 static u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
 			   u32 how)
 {
@@ -147,19 +153,20 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	id = piece_take_stack(h->walk, h->ring, h->sp, regs_fp(h->regs), h->ret);
 	/* After the end of the trace there is no room for a stack, and no call that needs it. */
 	if (id == STACK_LOST && is_on())
-		h->ring->lost_stacks++;
+		add_loss(&shared()->lost_stacks);
 	return id;
 }
 
 static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
 {
 	(void)t;
+	(void)c;
 	if (loss == CALL_LOSS_ALLOC)
-		hook_of(c)->ring->lost_allocs++;
+		add_loss(&shared()->lost_allocs);
 	else if (loss == CALL_LOSS_FREE)
-		hook_of(c)->ring->lost_frees++;
+		add_loss(&shared()->lost_frees);
 	else
-		hook_of(c)->ring->abandoned++;
+		add_loss(&shared()->abandoned);
 }
 
 /* The thread in @place, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
@@ -586,12 +593,10 @@ static bool is_seen(void)
 /* A call that begins is lost: of a thread without a place, or one in too many calls. */
 static void count_lost(const struct piece_regs *regs, u32 kind, const struct call_probe *p)
 {
-	struct piece_shared *s = shared();
-
 	if (kind == PIECE_ALLOC)
-		__atomic_fetch_add(&s->lost_allocs, 1, __ATOMIC_RELAXED);
+		add_loss(&shared()->lost_allocs);
 	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))
-		__atomic_fetch_add(&s->lost_frees, 1, __ATOMIC_RELAXED);
+		add_loss(&shared()->lost_frees);
 }
 
 static void enter(struct piece_thread *t, const struct hook *h, u32 index, const struct piece_probe *p,

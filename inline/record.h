@@ -35,9 +35,8 @@ struct piece_stack {
 
 /* One thread's events. Positions count records and only grow. */
 struct piece_ring {
-	u64 written;   /* by the target */
-	u64 read_seen; /* of read, when the target looked last: that one is in another CPU's cache */
-	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
+	u64 written;	       /* by the target */
+	u64 read_seen;	       /* of read, when the target looked last: that one is in another CPU's cache */
 	_Alignas(64) u64 read; /* by heaptap */
 	_Alignas(64) struct piece_record records[PIECE_RING_RECORDS];
 };

@@ -282,7 +282,7 @@ has_jumps_in() { text_differs "$TARGET" | grep -q "$1"; }
 # first_calls_missing: each program that the target has executed counts one loss, and has a note
 first_calls_missing() {
 	jq -e '.processes[1:] | length > 0 and all(.[]; .lost.allocs == 1 and
-		any(.notes[]; test("began, by exec, before the code of --backend inline was there")))' "$report"
+		any(.notes[]; test("began, by exec, before the code or the probes of heaptap were there")))' "$report"
 	grep -q "PID $TARGET has executed a program: its first calls are missing" "$err"
 }
 

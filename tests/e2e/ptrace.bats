@@ -68,9 +68,32 @@ same_reports() {
 	tap=$PID
 	wait_for has_probes "$other"
 	attached -b ptrace "$one"
-	grep -q "PID $one: it had uprobes, and a heaptap that runs may have some" "$err"
+	grep -q "PID $one: it had uprobes, and a heaptap that runs has some in its files" "$err"
 	kill -INT "$TAP"
 	ended "$TAP" 5
+	kill -INT "$tap"
+	ended "$tap" 0
+}
+
+@test "ptrace: a target that BPF has left, while BPF traces another one on other files: nothing is missed" {
+	local static one tap
+	start "$T/spin-static" 1
+	static=$PID
+	start "$T/spin" 1
+	one=$PID
+	wait_for says spin ready
+	wait_for says spin-static ready
+	attached -b bpf --no-scan "$one"
+	works "$one" 10
+	detach
+	grep -q '\[uprobes\]' "/proc/$one/maps" || skip "this kernel keeps no page of uprobes"
+	start "$HEAPTAP" attach -b bpf --no-scan -o "$BATS_TEST_TMPDIR/other.json" "$static"
+	tap=$PID
+	wait_for has_probes "$static"
+	attached -b ptrace "$one"
+	works "$one" 10
+	detach
+	no_line 'may be missed' "$err"
 	kill -INT "$tap"
 	ended "$tap" 0
 }

@@ -317,6 +317,47 @@ told() { grep -q -- "$1" "$err"; }
 	never_in "$err" 'were not traced'
 }
 
+# three_runs NAME [OPTIONS]: this target runs three times, one after the other, under system with --everything and --comm,
+# which then ends; reports are in all-1.json. Not in the process group of heaptap: what reads its output is there.
+three_runs() {
+	local i brief=brief-$$
+	cp "$T/$1" "$brief"
+	shift
+	watching --everything --comm "${brief%?}[0-9]" -i 1s -o 'all-%n.json' "$@"
+	wait_for test -s "$rows"
+	for i in 1 2 3; do
+		setsid --wait "./$brief" >/dev/null || true
+	done
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	fails told 'ended before'
+}
+
+@test "system: --everything traces programs of some milliseconds from their exec on, by their name" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	not_by_inline "it stops a process before its code goes in"
+	three_runs work
+	told '3 programs of the chosen names were traced from their exec on'
+	# Each has the buffer of its output.
+	jq -e '[.processes[].totals | [.allocs, .frees]] == [[301, 300], [301, 300], [301, 300]]' all-1.json
+	jq -e '[.processes[].lost | .allocs + .frees + .stacks + .other] | add == 0' all-1.json
+	jq -e '[.processes[].notes[] | select(test("first calls"))] == []' all-1.json
+	# The rest of the choice does not fit.
+	rm all-1.json
+	three_runs work --exe nosuch
+	fails told 'were traced from their exec on'
+	jq -e '.processes == []' all-1.json
+}
+
+@test "system: --everything says which chosen programs began before the probes of their file were in" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	not_by_inline "it stops a process before its code goes in"
+	three_runs leak-static
+	jq -e '[.processes[] | select(.watched and ([.notes[] | test("first calls, or all, may be missing")] | any | not))
+		| .totals.allocs] | unique | length <= 1' all-1.json
+	jq -e '.processes[0] | .watched == false or any(.notes[]; test("first calls, or all, may be missing"))' all-1.json
+}
+
 libc_is_own() { ! text_differs "$1" | grep -q 'libc\.so'; }
 
 # bats test_tags=full

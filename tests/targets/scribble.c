@@ -46,7 +46,7 @@ static void scribble(struct piece_shared *s, uint32_t nr_rings)
 	if (next() % 64 == 0)
 		r->written += next() % 2 ? next() : next() % 32;
 	if (next() % 64 == 0)
-		r->lost_frees = next();
+		s->lost_frees = next();
 	if (next() % 64 == 0)
 		s->is_full = next() % 2;
 	if (next() % 64 == 0)

@@ -353,18 +353,11 @@ u64 rings_now(const struct rings *r)
 struct rings_losses rings_losses(const struct rings *r)
 {
 	const struct piece_shared *s = r->shared;
-	struct rings_losses sum = { .allocs = s->lost_allocs + r->nr_bad,
-				    .frees = s->lost_frees + r->nr_bad };
 
-	for (u32 i = 0; i < r->nr_readers; i++) {
-		const struct piece_ring *ring = r->readers[i].from;
-
-		sum.allocs += ring->lost_allocs;
-		sum.frees += ring->lost_frees;
-		sum.stacks += ring->lost_stacks;
-		sum.abandoned += ring->abandoned;
-	}
-	return sum;
+	return (struct rings_losses){ .allocs = s->lost_allocs + r->nr_bad,
+				      .frees = s->lost_frees + r->nr_bad,
+				      .stacks = s->lost_stacks,
+				      .abandoned = s->abandoned };
 }
 
 u32 rings_nr(const struct rings *r)

@@ -18,6 +18,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/control.h"
+#include "user/session/session_chosen.h"
 #include "user/session/session_heap.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
@@ -357,6 +358,8 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 		if (session_span_is_over(s) && (s->is_replayed || role == RECORD_HEAP))
 			return 0;
 	}
+	if (role == RECORD_FORK && !rec->pid)
+		return session_take_chosen(s, rec);
 	p = session_find(s, rec->pid);
 	if (!p && session_told(s))
 		p = adopt(s, rec->pid);

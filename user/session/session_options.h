@@ -58,5 +58,8 @@ struct session_options {
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool wants_slices;	    /* a report shows parts of the time: heap_keep_slices() */
 	bool shows_progress;	    /* while a recording is read */
-	bool (*is_unwanted)(void);  /* break verdicts off? Called in any thread. NULL = no */
+	/* Is @pid, a process of source.chosen, wanted? It may have ended. NULL = each is. */
+	bool (*is_chosen)(void *ctx, pid_t pid);
+	void *chosen_ctx;	   /* borrowed */
+	bool (*is_unwanted)(void); /* break verdicts off? Called in any thread. NULL = no */
 };

@@ -59,8 +59,8 @@ struct session {
 	u64 stop_ns; /* 0 = tracing continues */
 	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
 	bool has_lost_stacks, has_failed, has_judged;
-	const char *cut_note;	     /* why a signal left no last verdicts; NULL = none did */
-	u64 nr_strays, nr_allocs;    /* events of unknown processes; allocations entered, of all processes */
+	const char *cut_note;		     /* why a signal left no last verdicts; NULL = none did */
+	u64 nr_strays, nr_allocs, nr_chosen; /* of unknown processes; entered, of all; session_chosen() */
 	u64 nr_marks, nr_late_marks; /* of programs, with a name; left out ones behind the end of the span */
 	struct report_marks marks;   /* for reports */
 	/* A leak check is asked for; a thread waits for a record put aside; --start-paused is over for all; */

@@ -106,8 +106,8 @@ static size_t note_untraced(struct process *p, const char **notes)
 		{ p->losses.by_probes, "file", "files",
 		  "of it cannot be changed by --backend inline: BPF has seen all of its calls" },
 		{ p->losses.late, "program", "programs",
-		  "of it began, by exec, before the code of --backend inline was there: first calls, or all, are "
-		  "missing (--follow sees them)" },
+		  "of it began, by exec, before the code or the probes of heaptap were there: first calls, or all, "
+		  "may be missing" },
 		{ p->nr_unlisted, "program of a child", "programs of its children",
 		  "ended before heaptap could look: nothing was seen, and none is listed" },
 	};

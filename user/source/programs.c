@@ -237,6 +237,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.stops_fd = bpf_object__find_map_fd_by_name(p.obj, "stops");
 	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");
 	p.sequences_fd = bpf_object__find_map_fd_by_name(p.obj, "sequences");
+	p.chosen_fd = bpf_object__find_map_fd_by_name(p.obj, "chosen");
 	*out = p;
 	return 0;
 }

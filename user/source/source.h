@@ -33,8 +33,7 @@ struct source_options {
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
-	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
-	const char *const *usdt; /* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too */
+	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
 	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = BPF does it */
 };
 
@@ -67,6 +66,7 @@ struct source_ops {
 	void (*forget_stacks)(struct source *s);
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
+	bool (*nr_unchosen)(struct source *s, u64 *nr); /* untraced, of options.chosen; false or NULL: all */
 	/* Grows after each loss of any process, and costs nothing. NULL: ask for each process. */
 	u64 (*nr_losses)(struct source *s);
 

@@ -13,13 +13,11 @@
 
 #include <bpf/bpf.h>
 
-#include "fallback/code_memory.h"
-#include "fallback/copied_code.h"
 #include "user/lib/array.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
-#include "user/source/changed_code.h"
+#include "user/source/chosen_names.h"
 #include "user/source/kernel_ring.h"
 #include "user/source/task_layout.h"
 #include "user/source/task_types.h"
@@ -92,6 +90,8 @@ static void begin_image(struct bpf_process *t, u32 execs, bool stays)
 		t->overwritten += t->nr_overwritten;
 		t->nr_overwritten = 0;
 		t->is_declined &= stays;
+		t->is_image = true;
+		t->is_late = false;
 	}
 	t->execs = execs;
 }
@@ -163,54 +163,12 @@ static int on_fork(struct bpf_source *s, const struct process_event *rec)
 	bool has_probes = s->options.taker && !(rec->h.flags & EVENT_NO_COPY);
 	int err = add_process(s, child, source_bpf_find(s, parent));
 
+	if (!err && rec->h.flags & EVENT_NO_COPY)
+		source_bpf_find(s, child)->is_image = true;
 	/* Probes of a taker are in its copy of the memory. An earlier process may have had the PID. */
 	if (s->options.taker)
 		placing_forget(&s->placing, child);
 	return err || !has_probes ? err : placing_copy(&s->placing, parent, child);
-}
-
-/* The function with the place of a probe, in any process, from which @c was copied; NULL = none is alike. */
-static const char *find_copied(const struct bpf_source *s, struct copied_code *c)
-{
-	const char *function = NULL;
-
-	for (size_t i = 0; i < s->placing.nr_files; i++) {
-		const struct probed_file *f = &s->placing.files[i];
-		const char *found = f->nr_points ? changed_code_copied(f, c) : NULL;
-
-		function = found ? found : function;
-	}
-	return function;
-}
-
-static void count_copy(struct bpf_source *s, struct bpf_process *known)
-{
-	known->nr_copied++;
-	s->nr_overwritten++;
-}
-
-/* Has @pid come to its end by a copy of code with a breakpoint of ours? */
-static void tell_of_copy(struct bpf_source *s, pid_t pid)
-{
-	struct bpf_process *known = source_bpf_find(s, pid);
-	struct copied_code c = { .cpu = cpu_native(8), .nr = TRAP_CODE_BYTES };
-	struct process_state p;
-	const char *function;
-	u32 key = pid;
-
-	if (!known || known->has_trapped || bpf_map_lookup_elem(s->programs.processes_fd, &key, &p) ||
-	    !p.trap_pc || !c.cpu)
-		return;
-	known->has_trapped = true;
-	c.addr = c.pc = p.trap_pc;
-	memcpy(c.code, p.trap_code, sizeof(p.trap_code));
-	function = find_copied(s, &c);
-	if (!copied_code_is_known(&c))
-		return;
-	count_copy(s, known);
-	warn("bpf: PID %d: ended by SIGTRAP: it had copied code with breakpoints of heaptap (%s), as programs do that "
-	     "move their code to large pages or hook functions: use --backend ptrace",
-	     pid, function);
 }
 
 static int on_record(void *ctx, void *data, size_t len)
@@ -224,7 +182,7 @@ static int on_record(void *ctx, void *data, size_t len)
 	if (rec->kind == EVENT_MAPS)
 		return on_maps(s, change);
 	if (rec->kind == EVENT_LOSSES)
-		tell_of_copy(s, (pid_t)rec->pid);
+		source_bpf_tell_of_copy(s, (pid_t)rec->pid);
 	if (rec->kind == EVENT_FORK && on_fork(s, change))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
@@ -235,13 +193,16 @@ static int source_bpf_probe(struct caps *caps)
 	return caps_probe(caps, CAPS_QUICK);
 }
 
-/* Children are followed by their PIDs: find out where the kernel keeps those. */
-static int find_layout(const struct bpf_source *s)
+/* Children are followed by their PIDs: find out where the kernel keeps those. Others are chosen by @names. */
+static int begin_following(const struct bpf_source *s, const struct chosen_names *names)
 {
 	int err = task_layout_find(&s->programs);
+	u32 zero = 0;
 
 	if (err)
 		error("--follow: cannot find the PIDs of new processes here: %s", strerror(-err));
+	else if (s->config.has_chosen && bpf_map_update_elem(s->programs.chosen_fd, &zero, names, BPF_ANY))
+		err = -errno;
 	return err;
 }
 
@@ -258,6 +219,14 @@ static void find_pid_namespace(struct source_config *config)
 	config->pid_ns_ino = st.st_ino;
 }
 
+/* Which programs are traced from their exec on; false = none. A taker wants to stop a process first. */
+static bool find_chosen(const struct bpf_source *s, struct chosen_names *names)
+{
+	if (!s->options.chosen || s->options.taker || !s->config.max_followed)
+		return false;
+	return !chosen_names_make(names, s->options.chosen);
+}
+
 static int source_bpf_create(struct source **out, const struct source_options *options,
 			     const struct caps *caps)
 {
@@ -265,6 +234,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
+	struct chosen_names chosen;
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	int err;
 
@@ -287,6 +257,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		warn("bpf: children are not followed: heaptap is in a PID namespace, where PIDs are others");
 		s->config.max_followed = 0;
 	}
+	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
@@ -307,7 +278,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_tables;
 	err = link_set_add_tracepoints(s->links, &s->programs);
 	if (!err && s->config.max_followed)
-		err = find_layout(s);
+		err = begin_following(s, &chosen);
 	if (err)
 		goto undo_ring;
 	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
@@ -595,13 +566,8 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 				.unfollowed = p.unfollowed,
 				.sharers = p.sharers,
 				.overwritten = overwritten,
+				.late = known ? known->late : 0,
 				.tracers = known ? known->tracers : 0 };
-}
-
-/* The probes of a taker are code of another kind. @known may be NULL. */
-static bool has_breakpoints(const struct bpf_source *s, const struct bpf_process *known)
-{
-	return known && (!s->options.taker || known->is_declined);
 }
 
 static void source_bpf_look(struct source *source, const struct target *t)
@@ -609,7 +575,7 @@ static void source_bpf_look(struct source *source, const struct target *t)
 	struct bpf_source *s = self(source);
 	struct bpf_process *known = source_bpf_find(s, t->pid);
 	const char *function = NULL;
-	bool is_ours = s->links && has_breakpoints(s, known);
+	bool is_ours = s->links && source_bpf_has_breakpoints(s, known);
 	size_t nr = is_ours ? placing_look(&s->placing, t, &function) : 0;
 	bool is_over = is_ours && (!s->programs.state->is_on || !link_set_is_alive(s->links));
 
@@ -620,35 +586,20 @@ static void source_bpf_look(struct source *source, const struct target *t)
 	bystander_tell_overwritten(t->pid, function);
 }
 
-static bool source_bpf_trapped(struct source *source, pid_t pid, pid_t tid)
-{
-	struct bpf_source *s = self(source);
-	struct bpf_process *known = source_bpf_find(s, pid);
-	const struct cpu_memory memory = code_by_ptrace(tid);
-	const struct cpu *cpu;
-	const char *function;
-	struct copied_code c;
-	struct cpu_regs regs;
-
-	if (!has_breakpoints(s, known) || cpu_of_thread(&cpu, tid) || cpu_regs_read(&regs, tid) ||
-	    copied_code_read(&c, cpu, &regs, &memory))
-		return false;
-	function = find_copied(s, &c);
-	if (copied_code_mend(&c, &regs, &memory) || cpu_regs_write(&regs, tid))
-		return false;
-	if (!known->nr_copied)
-		warn("bpf: PID %d: it has copied code with breakpoints of heaptap (%s), which are taken out of the "
-		     "copy: calls there are not seen",
-		     pid, function);
-	count_copy(s, known);
-	return true;
-}
-
 static u64 source_bpf_nr_losses(struct source *source)
 {
 	struct bpf_source *s = self(source);
 
-	return __atomic_load_n(&s->programs.state->nr_losses, __ATOMIC_ACQUIRE) + s->nr_overwritten;
+	return __atomic_load_n(&s->programs.state->nr_losses, __ATOMIC_ACQUIRE) + s->nr_overwritten +
+	       s->nr_late;
+}
+
+static bool source_bpf_nr_unchosen(struct source *source, u64 *nr)
+{
+	struct bpf_source *s = self(source);
+
+	*nr = __atomic_load_n(&s->programs.state->nr_unchosen, __ATOMIC_ACQUIRE);
+	return s->config.has_chosen;
 }
 
 static void stop_measuring(struct bpf_source *s)
@@ -767,6 +718,7 @@ const struct source_ops source_bpf = {
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.nr_losses = source_bpf_nr_losses,
+	.nr_unchosen = source_bpf_nr_unchosen,
 	.look = source_bpf_look,
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,

@@ -183,6 +183,17 @@ static bool has_notes(const struct probed_file *f)
 	return false;
 }
 
+/* Probes of a file go in for the first time while a program runs that nobody has stopped: count it. */
+static void note_late(struct bpf_source *s, struct bpf_process *known, const struct probed_file *f)
+{
+	if (!known || !known->is_image || known->is_late || s->config.stops_at_maps || s->options.taker ||
+	    f->points[0].kind >= POINT_NOTE)
+		return;
+	known->is_late = true;
+	known->late++;
+	s->nr_late++;
+}
+
 enum { KERNEL_ENOTSUPP = 524 }; /* errno.h has no name for it */
 
 /* The kernel refuses instructions that it cannot run elsewhere: with the prefix lock, and rare ones. */
@@ -217,6 +228,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		err = begin_notes(s, t);
 	if (err)
 		return err;
+	note_late(s, known, f);
 	s->programs.state->is_shared = s->is_shared;
 	if (s->is_shared)
 		bystanders_tell_all(&s->bystanders, !is_taken);

@@ -33,6 +33,7 @@ struct bpf_source {
 	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
 	struct bystanders bystanders;
 	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
+	u64 nr_late;	    /* programs that began before the probes of a file of theirs were in */
 };
 
 /* Links of a file, which stay when a process unmaps it, and see it when it is back. */
@@ -45,12 +46,14 @@ struct linked_file {
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
 struct bpf_process {
 	pid_t pid;
-	u32 removals, execs, epoch; /* as struct process_state */
-	u32 nr_overwritten;	    /* probes of its present program whose breakpoint is gone */
-	u32 nr_copied;		    /* breakpoints that it ran into, in copies of code */
-	bool is_declined;	    /* by the taker: its probes are breakpoints */
-	bool has_trapped;	    /* at one of these, which was told */
-	u64 overwritten, tracers;   /* as struct losses; the first without nr_overwritten */
+	u32 removals, execs, epoch;	/* as struct process_state */
+	u32 nr_overwritten;		/* probes of its present program whose breakpoint is gone */
+	u32 nr_copied;			/* breakpoints that it ran into, in copies of code */
+	bool is_declined;		/* by the taker: its probes are breakpoints */
+	bool has_trapped;		/* at one of these, which was told */
+	bool is_image;			/* its present program began while it was traced, */
+	bool is_late;			/* and before the probes of a file were in: it counts in late */
+	u64 overwritten, tracers, late; /* as struct losses; the first without nr_overwritten */
 };
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
@@ -61,6 +64,13 @@ void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);
 
 /* NULL: it is not known. */
 struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid);
+
+/* Has it breakpoints of the kernel? The probes of a taker are code of another kind. @known may be NULL. */
+bool source_bpf_has_breakpoints(const struct bpf_source *s, const struct bpf_process *known);
+
+/* Has @pid come to its end by a copy of code with a breakpoint of ours? Warns. And: trapped() of the source. */
+void source_bpf_tell_of_copy(struct bpf_source *s, pid_t pid);
+bool source_bpf_trapped(struct source *source, pid_t pid, pid_t tid);
 
 /* Make tables for walks, in the kernel, through the code that @t has mapped now. 0 or -errno, logged. */
 int source_bpf_update_tables(struct bpf_source *s, const struct target *t) __must_check;

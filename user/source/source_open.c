@@ -139,6 +139,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.ring_bytes = c->ring_bytes,
 		.omit = c->omit,
 		.usdt = c->usdt,
+		.chosen = c->chosen,
 		.stops_at_maps = is_launch || c->joins_targets,
 		.stops_at_checks = c->stops_at_checks,
 		.drops_when_full = c->on_full == ON_FULL_DROP,

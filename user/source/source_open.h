@@ -38,8 +38,9 @@ struct source_choice {
 	bool guess;	      /* find allocators of static programs by their code */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
-	const char *const *usdt; /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */
-	const char *const *omit; /* no probes in these files; NULL-terminated, or NULL */
+	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */
+	const char *const *usdt;   /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */
+	const char *const *omit;   /* no probes in these files; NULL-terminated, or NULL */
 	const struct alloc_spec *allocs;
 	size_t nr_allocs;
 };

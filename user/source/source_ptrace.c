@@ -363,14 +363,15 @@ static void explain_denied(pid_t pid)
 		      pid, advice ? "; try: " : "", advice ? advice : "");
 }
 
-static int note_attached(struct ptrace_source *s, pid_t pid)
+/* @maps: as in trap_watch_begin(). */
+static int note_attached(struct ptrace_source *s, pid_t pid, const struct mapping_list *maps)
 {
 	int err = array_extend(s->attached, s->nr_attached);
 
 	if (err)
 		return err;
 	s->attached[s->nr_attached] = (struct attached){ .pid = pid };
-	trap_watch_begin(&s->attached[s->nr_attached++].watch, pid);
+	trap_watch_begin(&s->attached[s->nr_attached++].watch, pid, maps);
 	return 0;
 }
 
@@ -386,7 +387,7 @@ static int source_ptrace_attach(struct source *source, struct target *t)
 		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
 	if (err)
 		return err;
-	err = note_attached(s, t->pid);
+	err = note_attached(s, t->pid, &t->maps);
 	if (!err)
 		nr = source_ptrace_update(source, t);
 	if (!err)
@@ -509,7 +510,7 @@ static int note_child(struct ptrace_source *s, const struct process_event *birth
 
 	/* Another process may have had its PID. */
 	forget_attached(s, pid);
-	err = note_attached(s, pid);
+	err = note_attached(s, pid, NULL);
 	if (err || birth->h.flags & EVENT_NO_COPY)
 		return err;
 	a = find_attached(s, parent);

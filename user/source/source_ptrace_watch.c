@@ -2,14 +2,18 @@
 /* Looks for troubles that the ptrace source cannot prevent, so that it can report them. */
 #include "user/source/source_ptrace_watch.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/link_keeper.h"
+#include "user/target/module.h"
 
 /* Has the kernel made its page for uprobes that were hit? The page stays as long as the memory of the process. */
 static bool has_uprobes(pid_t pid)
@@ -56,8 +60,42 @@ static bool is_trap_blocked(pid_t pid)
 	return false;
 }
 
-/* Does a heaptap hold uprobes now, in whatever process? */
-static bool is_keeper_there(void)
+static bool is_mapped(const struct mapping_list *maps, const struct stat *file)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct module *m = maps->maps[i].module;
+
+		if (m && m->fd >= 0 && !fstat(m->fd, &st) && st.st_dev == file->st_dev &&
+		    st.st_ino == file->st_ino)
+			return true;
+	}
+	return false;
+}
+
+/* Has the keeper @pid links in a file of @maps? The keeper has these files open. Yes, if it may not be asked. */
+static bool keeper_holds(pid_t pid, const struct mapping_list *maps)
+{
+	char path[32];
+	struct dirent *e;
+	bool is_held = false;
+	struct stat file;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno != ENOENT;
+	while (!is_held && (e = readdir(dir)))
+		is_held = !fstatat(dirfd(dir), e->d_name, &file, 0) && S_ISREG(file.st_mode) &&
+			  is_mapped(maps, &file);
+	closedir(dir);
+	return is_held;
+}
+
+/* Does a heaptap hold uprobes, in whatever process, in files of @maps? NULL: in any file. */
+static bool is_keeper_there(const struct mapping_list *maps)
 {
 	auto_free pid_t *pids = NULL;
 	struct proc_stat stat;
@@ -66,18 +104,19 @@ static bool is_keeper_there(void)
 	if (proc_all(&pids, &nr))
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		if (!proc_read_stat(&stat, pids[i]) && !strcmp(stat.comm, KEEPER_COMM))
+		if (!proc_read_stat(&stat, pids[i]) && !strcmp(stat.comm, KEEPER_COMM) &&
+		    (!maps || keeper_holds(pids[i], maps)))
 			return true;
 	return false;
 }
 
-void trap_watch_begin(struct trap_watch *w, pid_t pid)
+void trap_watch_begin(struct trap_watch *w, pid_t pid, const struct mapping_list *maps)
 {
 	*w = (struct trap_watch){ .pid = pid, .had_uprobes = has_uprobes(pid) };
 	/* The page was made before. Uprobes on its files that serve other processes would take the breakpoints. */
-	if (w->had_uprobes && is_keeper_there()) {
+	if (w->had_uprobes && is_keeper_there(maps)) {
 		w->is_overlaid = true;
-		warn("ptrace: PID %d: it had uprobes, and a heaptap that runs may have some in its files: calls may be "
+		warn("ptrace: PID %d: it had uprobes, and a heaptap that runs has some in its files: calls may be "
 		     "missed",
 		     pid);
 	}

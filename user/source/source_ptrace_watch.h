@@ -6,6 +6,8 @@
 
 #include "user/lib/types.h"
 
+struct mapping_list;
+
 struct trap_watch {
 	pid_t pid;
 	bool had_uprobes; /* of others, before us */
@@ -16,10 +18,12 @@ struct trap_watch {
 };
 
 /*
- * Before the first breakpoint of @pid. Warns if it has a handler of SIGTRAP and a thread that blocks the signal: the
+ * Before the first breakpoint of @pid, whose mappings are @maps; NULL = they are not known. Warns if it has had
+ * uprobes, and a heaptap has some in its files: the kernel takes breakpoints at the same places for those. Warns if it
+ * has a handler of SIGTRAP and a thread that blocks the signal: the
  * kernel takes the handler away when that thread runs into a breakpoint.
  */
-void trap_watch_begin(struct trap_watch *w, pid_t pid);
+void trap_watch_begin(struct trap_watch *w, pid_t pid, const struct mapping_list *maps);
 
 /*
  * To be called now and then. @function_of_others: a probed function where another program has a uprobe, or NULL. Warns

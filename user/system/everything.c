@@ -4,12 +4,20 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_chosen.h"
 #include "user/session/session_live.h"
 #include "user/system/everything_price.h"
 #include "user/system/spare.h"
@@ -17,31 +25,88 @@
 
 static const u64 budget_ns = 500000000, answers_every_ns = 60000000000ULL;
 
-int everything_init(struct everything *e, struct zooms *z, u32 max)
-{
-	int err;
-
-	*e = (struct everything){ .zooms = z, .options = *z->options->session };
-	/* Processes that share probes are told apart by their PIDs, as followed children are. */
-	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
-	zooms_measure_call(z);
-	err = session_new(&e->session, &e->options, NULL, false);
-	if (err)
-		e->session = NULL;
-	return err;
-}
-
-void everything_fini(struct everything *e)
-{
-	session_free(e->session);
-}
-
 /* The user has chosen processes, and @p, one of them, is not traced. One line is enough. */
 static void tell_spared(struct everything *e, const struct watched *p, const char *why)
 {
 	if (e->zooms->options->is_chosen && !e->nr_spared++)
 		warn("system: does not trace %s (pid %d), and processes like it: %s", p->comm, (int)p->pid,
 		     why);
+}
+
+/* The name of @pid fits, and it is traced already. Does the rest of the choice fit? */
+static bool is_chosen(void *ctx, pid_t pid)
+{
+	struct everything *e = ctx;
+	const struct watch_choice *c = e->watch->choice;
+	struct proc_stat stat;
+	struct watched p;
+
+	if (watch_identify(e->watch, pid, &p)) {
+		const char *why = spare_reason(e->zooms->options->spare, &p);
+
+		if (why)
+			tell_spared(e, &p, why);
+		return !why;
+	}
+	if (!proc_read_stat(&stat, pid) && stat.state != 'Z')
+		return false;
+	/* The process has ended. */
+	if (!c->exes && !c->cgroups && !c->containers && !c->pids && !c->uids)
+		return true;
+	e->nr_unknown++;
+	return false;
+}
+
+/*
+ * Most programs have the C library of this machine, as heaptap has: put its probes in before the first chosen program
+ * begins. In a static heaptap there is none.
+ */
+static void prepare(const struct everything *e)
+{
+	pid_t pid = getauxval(AT_BASE) ? fork() : -1;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	if (pid < 0)
+		return;
+	session_prepare(e->session, pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	u64 nr, nr_left_out;
+	int err;
+
+	*e = (struct everything){ .zooms = z, .watch = w, .options = *z->options->session };
+	/* Processes that share probes are told apart by their PIDs, as followed children are. */
+	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
+	e->options.source.chosen = w->choice->comms;
+	e->options.is_chosen = is_chosen;
+	e->options.chosen_ctx = e;
+	zooms_measure_call(z);
+	err = session_new(&e->session, &e->options, NULL, false);
+	if (err) {
+		e->session = NULL;
+		return err;
+	}
+	if (!session_chosen(e->session, &nr, &nr_left_out))
+		return 0;
+	prepare(e);
+	/* The files of a short process can be read for a moment only. */
+	if (epoll_ctl(z->epoll, EPOLL_CTL_ADD, session_wait_fd(e->session), &event))
+		debug("system: epoll: %s", strerror(errno));
+	return 0;
+}
+
+void everything_fini(struct everything *e)
+{
+	session_free(e->session);
 }
 
 /* Trace @p, unless it is spared. A child of a traced process is traced already. */
@@ -85,22 +150,25 @@ static void answer(struct everything *e, const struct watched *p)
 void everything_look(struct everything *e, struct watch *w)
 {
 	u64 end_ns = clock_now_ns() + budget_ns;
-	u32 before;
 
 	if (!e->session)
 		return;
-	before = e->nr_traced = (u32)session_running(e->session);
+	e->nr_traced = (u32)session_running(e->session);
 	for (size_t i = 0; i < w->nr && clock_now_ns() < end_ns; i++) {
 		struct watched *p = &w->list[i];
 
 		/* A new process may be about to execute a program. */
-		if (p->is_tried || p->is_new || is_too_many(e, p))
+		if (p->is_tried || p->is_new)
+			continue;
+		p->is_tried = session_traces(e->session, p->pid);
+		if (p->is_tried || is_too_many(e, p))
 			continue;
 		p->is_tried = true;
 		begin(e, p);
 	}
-	if (before != e->nr_traced)
+	if (e->nr_traced > e->nr_told)
 		info("system: %u processes are traced", e->nr_traced);
+	e->nr_told = e->nr_traced;
 	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED, false);
 	everything_price(e, w->now_ns);
 	if (w->now_ns < e->next_answers_ns)
@@ -116,6 +184,29 @@ void everything_poll(struct everything *e)
 		debug("system: no more events");
 }
 
+/* Say which processes can be missing because they were short. */
+static void tell_missed(const struct everything *e, const struct watch *w)
+{
+	u64 nr_chosen, nr_left_out;
+
+	if (!session_chosen(e->session, &nr_chosen, &nr_left_out)) {
+		if (e->zooms->options->is_chosen && w->nr_missed)
+			warn("system: %" PRIu64
+			     " processes ended before heaptap could look at them, which it does once a "
+			     "second: those that fit the choice are missing, unless their parents were traced",
+			     w->nr_missed);
+		return;
+	}
+	if (nr_chosen)
+		info("system: %" PRIu64 " programs of the chosen names were traced from their exec on",
+		     nr_chosen);
+	if (nr_left_out + e->nr_unknown)
+		warn("system: %" PRIu64
+		     " programs of the chosen names were not traced: too many at a time, no room for their "
+		     "events, or they ended before the rest of the choice could be asked",
+		     nr_left_out + e->nr_unknown);
+}
+
 int everything_end(struct everything *e, const struct watch *w, struct outputs *outs)
 {
 	int err = 0;
@@ -126,11 +217,7 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 		warn("system: %" PRIu64
 		     " traced processes that have ended are not in the report: the last %d are kept",
 		     e->nr_forgotten, EVERYTHING_MAX_ENDED);
-	if (e->zooms->options->is_chosen && w->nr_missed)
-		warn("system: %" PRIu64
-		     " processes ended before heaptap could look at them, which it does once a "
-		     "second: those that fit the choice are missing, unless their parents were traced",
-		     w->nr_missed);
+	tell_missed(e, w);
 	if (e->nr_left_out)
 		warn("system: %u processes were not traced: at most %u can be at a time", e->nr_left_out,
 		     e->options.source.max_followed);

@@ -12,22 +12,27 @@ enum {
 };
 
 struct everything {
-	struct zooms *zooms; /* borrowed: its options, answers and price of a call */
+	const struct watch *watch; /* borrowed */
+	struct zooms *zooms;	   /* borrowed: its options, answers and price of a call */
 	struct session_options options;
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
 	struct price price;	 /* of all processes together */
 	u64 price_ns;		 /* when the last look at prices was */
 	enum price_saving saving;
-	u64 saved_ns;  /* when the last step to make it cheaper was taken; 0 = never */
-	u32 nr_traced; /* at present */
+	u64 saved_ns;		/* when the last step to make it cheaper was taken; 0 = never */
+	u32 nr_traced, nr_told; /* at present, at the last look */
 	u32 nr_left_out;
 	u64 nr_forgotten; /* processes that had ended */
 	u32 nr_spared;	  /* processes that the user has chosen, and that are not traced */
+	u64 nr_unknown; /* processes with chosen names that had ended before the rest of the choice was known */
 	u64 next_answers_ns;
 };
 
-/* Open the session for at most @max processes. 0; -EOPNOTSUPP: one process at a time can be traced here; or -errno. */
-int everything_init(struct everything *e, struct zooms *z, u32 max) __must_check;
+/*
+ * Open the session for at most @max processes of @w, which is borrowed. Programs that @w chooses by their names are
+ * traced from their exec on, if the source can. 0; -EOPNOTSUPP: one process at a time can be traced here; or -errno.
+ */
+int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max) __must_check;
 
 /* After a look at @w: trace the processes that are new in it, as many as half a second is enough for. */
 void everything_look(struct everything *e, struct watch *w);

@@ -191,7 +191,7 @@ static int begin(struct system_run *r, const struct system_options *o)
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
 	if (!err && o->wants_everything)
-		err = everything_init(&r->state.everything, &r->state.zooms, o->max_procs);
+		err = everything_init(&r->state.everything, &r->state.zooms, &r->state.watch, o->max_procs);
 	r->state.dumps.all = r->state.everything.session;
 	if (!err)
 		watch_metrics(r);

@@ -128,6 +128,12 @@ static bool identify(const struct watch *w, struct watched *p)
 	return watch_choice_fits(w->choice, w->uids, w->nr_uids, p);
 }
 
+bool watch_identify(const struct watch *w, pid_t pid, struct watched *out)
+{
+	*out = (struct watched){ .pid = pid, .fd = -1 };
+	return identify(w, out);
+}
+
 static void read_details(struct watch *w, struct watched *p)
 {
 	struct proc_status status;

@@ -110,6 +110,9 @@ void watch_fini(struct watch *w);
 /* Look at all processes. -ENOMEM: some new ones are not watched, and are counted in nr_unseen. */
 int watch_look(struct watch *w) __must_check;
 
+/* Is @pid, which may be too new for the table, one to watch? Fills in who it is. */
+bool watch_identify(const struct watch *w, pid_t pid, struct watched *out);
+
 /* Borrowed until the next look; NULL = it is not watched. */
 const struct watched *watch_find(const struct watch *w, pid_t pid);
 

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -131,6 +133,31 @@ static void words_of_programs(void **state)
 	assert_int_equal((s32)waits_left((waits_left(4000, begin) & ~0xffffffffULL) | 300, begin), 300);
 }
 
+/* A wait on a socket is marked when it stops first, and over when its time is, whatever the program has there (T1). */
+static void time_of_sockets(void **state)
+{
+	const u64 begin = 0xfffff0, dirt = 0x1234567800000000;
+	bool is_over = true;
+	u64 word;
+
+	(void)state;
+	assert_int_equal(waits_of_socket(7, begin, 0, &is_over), 7);
+	assert_false(is_over);
+	word = waits_of_socket(dirt | 7, begin, 300, &is_over);
+	assert_false(is_over);
+	assert_int_equal((u32)word, 7);
+	word = waits_of_socket(word, begin + 299, 300, &is_over);
+	assert_false(is_over);
+	assert_int_equal((u32)word, 7);
+	assert_int_equal(waits_of_socket(word, begin + 300, 300, &is_over), 7);
+	assert_true(is_over);
+	/* The mark of a longer wait is not of this one. */
+	word = waits_of_socket(waits_of_socket(7, begin, 4000, &is_over), begin + 1000, 300, &is_over);
+	assert_false(is_over);
+	waits_of_socket(word, begin + 1300, 300, &is_over);
+	assert_true(is_over);
+}
+
 #ifdef __x86_64__
 
 static struct shared {
@@ -207,6 +234,47 @@ static void rest_of_timespec(void **state)
 	semctl(sem, 0, IPC_RMID);
 }
 
+static pid_t start_receiving(void)
+{
+	const struct timeval limit = { .tv_usec = 400 * 1000 };
+	int ends[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	pid = fork();
+	if (!pid) {
+		shared->result = recv(ends[0], &c, 1, 0) < 0 ? errno : -1;
+		_exit(0);
+	}
+	close(ends[0]);
+	close(ends[1]);
+	return pid;
+}
+
+/* A call that waits on a socket for some time is over in time, though it is stopped again and again (T1). */
+static void rest_of_socket(void **state)
+{
+	struct cpu_regs regs;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid = start_receiving();
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
+	do {
+		stop_in_call(pid, &regs);
+		waits_go_on(pid);
+		assert_int_equal(cpu_regs_read(&regs, pid), 0);
+		assert_int_equal(ptrace(PTRACE_CONT, pid, 0, 0), 0);
+	} while ((s64)cpu_get(&cpu_x86_64, &regs, CPU_RESULT) == BEGIN_AGAIN);
+	assert_int_equal((s64)cpu_get(&cpu_x86_64, &regs, CPU_RESULT), -EAGAIN);
+	assert_int_equal(waitpid(pid, &status, __WALL), pid);
+	assert_int_equal(shared->result, EAGAIN);
+}
+
 #endif
 
 int main(void)
@@ -214,9 +282,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_calls),	     cmocka_unit_test(knows_no_calls),
 		cmocka_unit_test(begins_again),	     cmocka_unit_test(time_goes_by),
-		cmocka_unit_test(words_of_programs),
+		cmocka_unit_test(words_of_programs), cmocka_unit_test(time_of_sockets),
 #ifdef __x86_64__
-		cmocka_unit_test(rest_of_timespec),
+		cmocka_unit_test(rest_of_timespec),  cmocka_unit_test(rest_of_socket),
 #endif
 	};
 

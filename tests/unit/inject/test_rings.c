@@ -345,7 +345,7 @@ static u64 next_random(u64 *seed)
 static void scribble(struct piece_shared *s, u64 *seed)
 {
 	struct piece_ring *r = &s->rings[next_random(seed) % 4];
-	u64 *const words[] = { &r->written, &r->read, &r->read_seen, &r->lost_stacks, &s->sequence.all };
+	u64 *const words[] = { &r->written, &r->read, &r->read_seen, &s->lost_stacks, &s->sequence.all };
 	u64 *record = (u64 *)&r->records[next_random(seed) % PIECE_RING_RECORDS];
 	u64 value = next_random(seed) << (next_random(seed) % 48);
 
