@@ -407,6 +407,19 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	ends_well
 }
 
+@test "census: what a copy takes is said where that is much of what there is, and by -v" {
+	local line="the copy may take .* MiB, and there is room for" said=$BATS_TEST_TMPDIR/said
+	counted "$T/census" 4 3 20000
+	saying() { "$HEAPTAP" scan --max-pause 60s --force -o "$BATS_TEST_TMPDIR/said.json" "$@" "$TARGET" 2>"$said"; }
+	saying --snapshot fork -v
+	grep "debug: scan: PID $TARGET: copied by a fork: $line" "$said" || skip "no copy here: $(cat "$said")"
+	saying --snapshot fork
+	no_line "$line" "$said"
+	saying --snapshot fork --max-copy 32M
+	grep "copied by a fork: $line 32.0 MiB (see --max-copy)" "$said"
+	ends_well
+}
+
 # bats test_tags=full
 @test "census: 64 TiB reserved, little of it touched: verdicts within the pause, by each way (H6)" {
 	local out=$BATS_TEST_TMPDIR/bigmap.out
@@ -435,21 +448,21 @@ import ctypes; ctypes.CDLL(None).syscall(323, 1); print(\"watches\", flush=True)
 	TARGET=$PID
 	exec 7>"$lines"
 	wait_for grep -q ready "$BATS_TEST_TMPDIR/bash.out"
-	with_auto() { "$HEAPTAP" scan --max-pause 60s --force -o "$BATS_TEST_TMPDIR/auto.json" "$TARGET" 2>"$warning"; }
+	with_auto() { "$HEAPTAP" scan -v --max-pause 60s --force -o "$BATS_TEST_TMPDIR/auto.json" "$TARGET" 2>"$warning"; }
 	with_auto
 	! grep -q "this CPU or kernel cannot do it" "$warning" || skip "this kernel makes no copies ahead"
-	grep -q ": precopy: takes" "$warning" || skip "no room for a copy: $(cat "$warning")"
-	no_line ": fork: it stands" "$warning"
+	grep -q ": copied while it runs: " "$warning" || skip "no room for a copy: $(cat "$warning")"
+	no_line ": copied by a fork" "$warning"
 	[ "$(jq .copied "$BATS_TEST_TMPDIR/auto.json")" = true ]
 	# A trace does the same.
-	attached "$TARGET"
+	attached -v "$TARGET"
 	detach
-	grep -q ": precopy: takes" "$err"
+	grep -q ": copied while it runs: " "$err"
 	tell
 	wait_for grep -q watches "$BATS_TEST_TMPDIR/bash.out"
 	with_auto
 	grep -q "no precopy: it uses userfaultfd itself" "$warning"
-	grep -q ": fork: it stands for about" "$warning"
+	grep -q ": copied by a fork: " "$warning"
 	[ "$(jq .copied "$BATS_TEST_TMPDIR/auto.json")" = true ]
 	[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
 	untouched "$TARGET"
