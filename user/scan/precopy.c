@@ -14,6 +14,7 @@
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc_memory.h"
+#include "user/lib/progress.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"
 #include "user/scan/page_watch.h"
@@ -232,6 +233,7 @@ static int copy_pages(struct precopy *p, struct mirror *m, const struct snapshot
 		err = nr < 0 ? nr : check_time(p);
 		for (int i = 0; i < nr && !err; i++)
 			err = copy_range(p, m, runs[i].start, runs[i].end);
+		progress_bytes(p->bytes, p->options.usual_bytes);
 	}
 	return err;
 }

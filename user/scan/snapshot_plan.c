@@ -9,6 +9,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/progress.h"
 #include "user/scan/precopy.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_pause.h"
@@ -88,6 +89,7 @@ static int plan_precopy(struct snapshot_plan *p, const struct snapshot_plan_opti
 	int err = snapshot_price_precopy(&price, o->pid, o->max_copy);
 
 	po.max_bytes = price.room;
+	po.usual_bytes = price.bytes;
 	if (!err)
 		err = precopy_new(&p->precopy, o->pid, &po);
 	if (err) {
@@ -112,8 +114,12 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o)
 {
-	int err = p->precopy ? precopy_run(p->precopy) : 0;
+	int err;
 
+	if (!p->precopy)
+		return;
+	progress_phase("copying its memory");
+	err = precopy_run(p->precopy);
 	if (!err)
 		return;
 	snapshot_plan_free(p);

@@ -57,6 +57,6 @@ struct session_options {
 	bool keeps_place;	    /* session_go_on() may be called */
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool wants_slices;	    /* a report shows parts of the time: heap_keep_slices() */
-	bool shows_progress;	    /* while a recording is read */
+	bool shows_progress;	    /* while a recording is read, or a verdict found */
 	bool (*is_unwanted)(void);  /* break verdicts off? Called in any thread. NULL = no */
 };
