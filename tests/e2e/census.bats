@@ -67,9 +67,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 @test "census: resident memory adds up to smaps" {
 	local before after
 	counted "$T/census" 1 3 4000
-	# The first look brings pages into memory: of code, and where the kernel has no page of zeros for all, also those
-	# that the program has not written yet.
-	with_json
+	# A look makes no pages that the program has not written yet.
 	before=$(rss_in_smaps)
 	with_json
 	after=$(rss_in_smaps)

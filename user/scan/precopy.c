@@ -102,11 +102,6 @@ u64 precopy_pause(const struct precopy *p)
 	return p->watch.pause_ns;
 }
 
-static bool is_copied(const struct snapshot_map *map)
-{
-	return map->is_readable && map->is_writable && !map->is_shared && !map->ino;
-}
-
 /* The mirror that contains @map, or NULL. */
 static struct mirror *find_mirror(const struct precopy *p, const struct snapshot_map *map)
 {
@@ -261,7 +256,7 @@ static int copy_round(struct precopy *p)
 
 	p->new_bytes = 0;
 	for (size_t i = 0; i < now.nr_maps && !err; i++)
-		if (is_copied(&now.maps[i]))
+		if (snapshot_map_is_own(&now.maps[i]))
 			err = copy_map(p, &now.maps[i]);
 	snapshot_fini(&now);
 	return err;
@@ -362,7 +357,7 @@ int precopy_finish(struct precopy *p, struct snapshot *s, u64 deadline_ns, struc
 	p->options.is_unwanted = NULL;
 	p->new_bytes = 0;
 	for (size_t i = 0; i < s->nr_maps && !err; i++) {
-		struct mirror *m = is_copied(&s->maps[i]) ? find_mirror(p, &s->maps[i]) : NULL;
+		struct mirror *m = snapshot_map_is_own(&s->maps[i]) ? find_mirror(p, &s->maps[i]) : NULL;
 
 		if (!m)
 			continue;
