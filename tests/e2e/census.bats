@@ -705,3 +705,48 @@ idle() {
 	echo "# $nr_equal programs"
 	[ "$nr_equal" -ge 8 ]
 }
+
+nr_born() { grep -c born "$BATS_TEST_TMPDIR/births.out" || true; }
+has_more_born() { [ "$(nr_born)" -gt "$before" ]; }
+
+@test "census: the process makes children meanwhile: verdicts by each way, and each child ends as it wants to (A12)" {
+	local way before
+	start "$T/births" 3
+	TARGET=$PID
+	wait_for says births ready
+	for way in stop fork precopy auto; do
+		for _ in 1 2 3; do
+			before=$(nr_born)
+			with_json --snapshot "$way"
+			told '.scan.definite.blocks' 0
+			wait_for has_more_born
+		done
+		no_line '^VmFlags:.* uw' "/proc/$TARGET/smaps"
+	done
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+# is_watched, in slices: heaptap gets the CPU for a moment, so that its copy takes long; does it copy already?
+is_watched() {
+	kill -STOP "$TAP"
+	! grep -q '^VmFlags:.* uw' "/proc/$TARGET/smaps" || return 0
+	kill -CONT "$TAP"
+	! gone "$TAP" || return 0
+	return 1
+}
+
+@test "census: the process is killed while it is copied: that is said, and nothing hangs (A2)" {
+	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
+	TARGET=$PID
+	wait_for says python3 ready
+	start "$HEAPTAP" scan --max-pause 60s --snapshot precopy "$TARGET"
+	TAP=$PID
+	wait_for is_watched
+	! gone "$TAP" || skip "no copy here: $(cat "$BATS_TEST_TMPDIR/heaptap.err")"
+	kill -KILL "$TARGET"
+	kill -CONT "$TAP"
+	ended "$TAP" 4 || { cat "$BATS_TEST_TMPDIR/heaptap.err"; return 1; }
+	cat "$BATS_TEST_TMPDIR/heaptap.err"
+	grep -q "scan: PID $TARGET: .*ended" "$BATS_TEST_TMPDIR/heaptap.err"
+}
