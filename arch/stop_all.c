@@ -17,6 +17,7 @@
 enum {
 	MAX_PASSES = 30,       /* over the list of threads, while new ones appear */
 	POLL_NS = 20 * 1000,   /* between two looks at threads that have not stopped yet */
+	EACH_NS = 4 * 1000,    /* the same for each of them, about twice as long as a look takes */
 	STRAGGLE_NS = 50000000 /* how long stop_all_end() waits for threads that have not stopped */
 };
 
@@ -134,7 +135,7 @@ static void await_threads(struct stopped_threads *s, u64 end_ns)
 			look_at_thread(s, &s->threads[i]);
 			nr += is_running(&s->threads[i]);
 		}
-	} while (nr && clock_pause(POLL_NS, end_ns));
+	} while (nr && clock_pause(POLL_NS + nr * EACH_NS, end_ns));
 }
 
 /* Take threads that have ended out of the list. */

@@ -565,6 +565,8 @@ bench_compact() {
 . "$(dirname "$0")/system.sh"
 # shellcheck source=tests/bench/inline.sh
 . "$(dirname "$0")/inline.sh"
+# shellcheck source=tests/bench/stops.sh
+. "$(dirname "$0")/stops.sh"
 
 start=$SECONDS
 mkdir -p "$out"
@@ -572,7 +574,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded watch everything brief memory books tables scan census recording \
+[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded watch everything brief memory books tables scan census stops recording \
 	page compact console screen redis
 for group; do "bench_$group"; done
 progress ""

@@ -67,9 +67,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 @test "census: resident memory adds up to smaps" {
 	local before after
 	counted "$T/census" 1 3 4000
-	# The first look brings pages into memory: of code, and where the kernel has no page of zeros for all, also those
-	# that the program has not written yet.
-	with_json
+	# A look makes no pages that the program has not written yet.
 	before=$(rss_in_smaps)
 	with_json
 	after=$(rss_in_smaps)
@@ -407,6 +405,19 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	ends_well
 }
 
+@test "census: what a copy takes is said where that is much of what there is, and by -v" {
+	local line="the copy may take .* MiB, and there is room for" said=$BATS_TEST_TMPDIR/said
+	counted "$T/census" 4 3 20000
+	saying() { "$HEAPTAP" scan --max-pause 60s --force -o "$BATS_TEST_TMPDIR/said.json" "$@" "$TARGET" 2>"$said"; }
+	saying --snapshot fork -v
+	grep "debug: scan: PID $TARGET: copied by a fork: $line" "$said" || skip "no copy here: $(cat "$said")"
+	saying --snapshot fork
+	no_line "$line" "$said"
+	saying --snapshot fork --max-copy 32M
+	grep "copied by a fork: $line 32.0 MiB (see --max-copy)" "$said"
+	ends_well
+}
+
 # bats test_tags=full
 @test "census: 64 TiB reserved, little of it touched: verdicts within the pause, by each way (H6)" {
 	local out=$BATS_TEST_TMPDIR/bigmap.out
@@ -435,21 +446,21 @@ import ctypes; ctypes.CDLL(None).syscall(323, 1); print(\"watches\", flush=True)
 	TARGET=$PID
 	exec 7>"$lines"
 	wait_for grep -q ready "$BATS_TEST_TMPDIR/bash.out"
-	with_auto() { "$HEAPTAP" scan --max-pause 60s --force -o "$BATS_TEST_TMPDIR/auto.json" "$TARGET" 2>"$warning"; }
+	with_auto() { "$HEAPTAP" scan -v --max-pause 60s --force -o "$BATS_TEST_TMPDIR/auto.json" "$TARGET" 2>"$warning"; }
 	with_auto
 	! grep -q "this CPU or kernel cannot do it" "$warning" || skip "this kernel makes no copies ahead"
-	grep -q ": precopy: takes" "$warning" || skip "no room for a copy: $(cat "$warning")"
-	no_line ": fork: it stands" "$warning"
+	grep -q ": copied while it runs: " "$warning" || skip "no room for a copy: $(cat "$warning")"
+	no_line ": copied by a fork" "$warning"
 	[ "$(jq .copied "$BATS_TEST_TMPDIR/auto.json")" = true ]
 	# A trace does the same.
-	attached "$TARGET"
+	attached -v "$TARGET"
 	detach
-	grep -q ": precopy: takes" "$err"
+	grep -q ": copied while it runs: " "$err"
 	tell
 	wait_for grep -q watches "$BATS_TEST_TMPDIR/bash.out"
 	with_auto
 	grep -q "no precopy: it uses userfaultfd itself" "$warning"
-	grep -q ": fork: it stands for about" "$warning"
+	grep -q ": copied by a fork: " "$warning"
 	[ "$(jq .copied "$BATS_TEST_TMPDIR/auto.json")" = true ]
 	[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
 	untouched "$TARGET"
@@ -693,4 +704,49 @@ idle() {
 	sums_equal xz "" xz -d
 	echo "# $nr_equal programs"
 	[ "$nr_equal" -ge 8 ]
+}
+
+nr_born() { grep -c born "$BATS_TEST_TMPDIR/births.out" || true; }
+has_more_born() { [ "$(nr_born)" -gt "$before" ]; }
+
+@test "census: the process makes children meanwhile: verdicts by each way, and each child ends as it wants to (A12)" {
+	local way before
+	start "$T/births" 3
+	TARGET=$PID
+	wait_for says births ready
+	for way in stop fork precopy auto; do
+		for _ in 1 2 3; do
+			before=$(nr_born)
+			with_json --snapshot "$way"
+			told '.scan.definite.blocks' 0
+			wait_for has_more_born
+		done
+		no_line '^VmFlags:.* uw' "/proc/$TARGET/smaps"
+	done
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+# is_watched, in slices: heaptap gets the CPU for a moment, so that its copy takes long; does it copy already?
+is_watched() {
+	kill -STOP "$TAP"
+	! grep -q '^VmFlags:.* uw' "/proc/$TARGET/smaps" || return 0
+	kill -CONT "$TAP"
+	! gone "$TAP" || return 0
+	return 1
+}
+
+@test "census: the process is killed while it is copied: that is said, and nothing hangs (A2)" {
+	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
+	TARGET=$PID
+	wait_for says python3 ready
+	start "$HEAPTAP" scan --max-pause 60s --snapshot precopy "$TARGET"
+	TAP=$PID
+	wait_for is_watched
+	! gone "$TAP" || skip "no copy here: $(cat "$BATS_TEST_TMPDIR/heaptap.err")"
+	kill -KILL "$TARGET"
+	kill -CONT "$TAP"
+	ended "$TAP" 4 || { cat "$BATS_TEST_TMPDIR/heaptap.err"; return 1; }
+	cat "$BATS_TEST_TMPDIR/heaptap.err"
+	grep -q "scan: PID $TARGET: .*ended" "$BATS_TEST_TMPDIR/heaptap.err"
 }

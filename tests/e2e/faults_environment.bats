@@ -432,6 +432,31 @@ memory_group() {
 	step "free 3"
 }
 
+@test "faults: a memory cgroup without room for a copy ahead: the next way is taken, and it is said why (E5)" {
+	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
+	memory_group $((150 << 20)) || skip "no memory cgroups here"
+	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
+	TARGET=$PID
+	wait_for says python3 ready
+	limited() {
+		bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' bash "$GROUP" \
+			"$HEAPTAP" scan --force -o "$BATS_TEST_TMPDIR/r.json" "$@" "$TARGET" 2>"$BATS_TEST_TMPDIR/err" 3>&-
+	}
+	limited --max-pause 60s
+	cat "$BATS_TEST_TMPDIR/err"
+	grep -q 'no precopy: the copy may take 2.*, and there is room for [0-9.]* MiB (see --max-copy)' "$BATS_TEST_TMPDIR/err"
+	jq -e '.copied == true and .scan.definite.blocks >= 0' "$BATS_TEST_TMPDIR/r.json"
+	untouched "$TARGET"
+	# Without a copy ahead and without a stop there is no verdict.
+	status=0
+	limited --snapshot precopy --max-pause 1ms || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" -eq 6 ]
+	grep -q 'warning: scan: PID .*: no precopy: the copy may take' "$BATS_TEST_TMPDIR/err"
+	grep -q 'no verdict, and not stopped for one: that would take about .*, and --max-pause is 1' "$BATS_TEST_TMPDIR/err"
+	untouched "$TARGET"
+}
+
 @test "faults: 120 processes, fewer descriptors as hard limit: some are traced, the rest is said (E4)" {
 	local nr left=$BATS_TEST_TMPDIR/left report=$BATS_TEST_TMPDIR/r.json
 	start bash -c 'for i in {1..120}; do sleep 600 & echo $!; done; echo ready; wait'

@@ -284,13 +284,11 @@ copied_by() {
 # bats test_tags=ptrace,inline
 @test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
 	copied_by fork
-	grep -q ': fork: it stands for about .*; pages that it writes meanwhile take up to ' "$err"
 }
 
 # bats test_tags=ptrace,inline
 @test "leaks: attach --snapshot precopy: every kind, copied while it runs; the target is not watched afterwards (A12)" {
 	copied_by precopy
-	grep -q ": precopy: takes .* of heaptap's memory, of .*, and stands for the pages that it writes last" "$err"
 }
 
 # bats test_tags=full

@@ -105,6 +105,29 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	never_in out '^Report'
 }
 
+# slowly REGEX: heaptap gets the CPU for a moment, and has not ended; has it drawn this?
+slowly() {
+	kill -STOP "$TAP" || return 1
+	sleep 0.1
+	kill -CONT "$TAP"
+	drawn "$1"
+}
+
+@test "status: a scan says on a terminal what it does, from a second on, and the line goes" {
+	with_tmux
+	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
+	wait_for says python3 ready
+	on_screen 120x40 "$HEAPTAP" scan --max-pause 60s "$PID"
+	wait_for screen_pid
+	TAP=$(screen_pid)
+	wait_for slowly "scan: PID $PID: [a-z].*, [0-9]* s"
+	left 0
+	screen_lacks "scan: PID $PID: "
+	# There is no such line in a file.
+	"$HEAPTAP" scan --max-pause 60s "$PID" >out 2>&1
+	no_line "scan: PID $PID: " out
+}
+
 # ---- top ----
 
 # topping [COLUMNSxROWS] -- [OPTIONS] TARGET...: heaptap top on it, as soon as it shows callers or says why not

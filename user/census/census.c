@@ -12,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
+#include "user/lib/progress.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_plan.h"
 #include "user/scan/snapshot_running.h"
@@ -112,6 +113,7 @@ static int walk(struct census *c, u64 deadline_ns)
 {
 	int err = -ENOENT;
 
+	progress_phase("reading the books of its allocator");
 	for (const struct census_walker *walker = census_walkers; walker->name && err == -ENOENT; walker++) {
 		struct census_walk w;
 

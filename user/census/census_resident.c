@@ -12,9 +12,9 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
+#include "user/scan/page_scan.h"
 
 enum { NR_ENTRIES = 512 };
-#define ENTRY_PRESENT (1ULL << 63)
 
 static const struct {
 	const char *name, *key;

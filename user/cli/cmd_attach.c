@@ -70,7 +70,7 @@ static bool go_on(struct attach *a, struct session *s)
 static void trace(struct attach *a, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
-	bool has_line = !a->options->quiet && status_line_is_possible();
+	bool has_line = !a->options->quiet && log_status_is_possible();
 	int round = 0, sig;
 
 	for (;;) {

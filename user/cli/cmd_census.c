@@ -19,6 +19,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/progress.h"
 #include "user/lib/status.h"
 #include "user/report/output.h"
 
@@ -96,6 +97,10 @@ static int write_all(const struct census *c, const struct options *o, struct out
 
 	if (!c->is_core && proc_read_stat(&stat, c->pid))
 		debug("scan: PID %d has ended", (int)c->pid);
+	/* Servers that are asked for names have a line of their own. */
+	if (o->debuginfod)
+		progress_end();
+	progress_phase("naming");
 	ro.comm = c->is_core ? c->core.comm : stat.comm;
 	err = census_names_new(&ro.names, c, &so);
 	if (err)
@@ -114,6 +119,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
 	}
+	progress_end();
 	if (!err)
 		err = outputs_copy(outs, c->pid, fds, nr_fds);
 	for (size_t i = 0; i < nr_fds; i++)
@@ -147,8 +153,12 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 					   .pointer_mask = o->pointer_mask,
 					   .want_unaligned = o->unaligned };
 	struct census *c = NULL;
-	int status, err = census_take(&c, pid, &co);
+	char what[32];
+	int status, err;
 
+	snprintf(what, sizeof(what), "scan: PID %d", (int)pid);
+	progress_begin(what);
+	err = census_take(&c, pid, &co);
 	switch (err) {
 	case 0:
 		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
@@ -184,6 +194,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		error("scan: PID %d: %s", (int)pid, strerror(-err));
 		status = STATUS_UNTRUSTED;
 	}
+	progress_end();
 	census_free(c);
 	return status;
 }
@@ -242,6 +253,7 @@ int census_core(const struct options *o, struct outputs *outs, const char *name,
 
 	if (err)
 		return status;
+	progress_begin("scan");
 	err = census_of_core(&c, unpacked >= 0 ? unpacked : file, &co);
 	if (!err) {
 		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
@@ -259,6 +271,7 @@ int census_core(const struct options *o, struct outputs *outs, const char *name,
 		      : err == -ETIMEDOUT ? "its heap could not be read within 10 minutes"
 					  : strerror(-err));
 	}
+	progress_end();
 	census_free(c);
 	return status;
 }

@@ -146,7 +146,7 @@ static void await_children(struct run *r, struct control *c, struct run_line *p)
 static void follow(struct run *r, struct control *c)
 {
 	struct run_line p = { .has_line =
-				      r->options->status && !r->options->quiet && status_line_is_possible() };
+				      r->options->status && !r->options->quiet && log_status_is_possible() };
 
 	control_listen(c);
 	control_start_clocks(c);

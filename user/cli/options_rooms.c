@@ -2,6 +2,8 @@
 /* From the options of the command line to those of each room. */
 #include "user/cli/options_rooms.h"
 
+#include <string.h>
+
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
 
@@ -77,6 +79,12 @@ static bool wants_slices(const struct report_format *f)
 	return f->wants_slices;
 }
 
+/* The terminal of run is that of its program, too. */
+static bool options_show_progress(const struct options *o)
+{
+	return !o->quiet && (o->status || strcmp(o->command->name, "run") != 0);
+}
+
 struct session_options options_session(const struct options *o)
 {
 	return (struct session_options){
@@ -109,7 +117,7 @@ struct session_options options_session(const struct options *o)
 		.max_memory = o->max_memory,
 		.start_paused = o->start_paused,
 		.between = o->has_between ? &o->between : NULL,
-		.shows_progress = !o->quiet,
+		.shows_progress = options_show_progress(o),
 	};
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "user/lib/escape.h"
@@ -16,7 +17,7 @@ enum { DEFAULT_COLUMNS = 80 };
 
 /* Static: messages come from everywhere, and all of them have one standard error. */
 static enum log_level shown = LOG_INFO;
-static int status_columns; /* of the status line on the terminal, 0 = none */
+static int status_columns; /* of the status line on the terminal, 0 = none; under the lock of stderr */
 
 /* Takes messages; NULL = they are printed. */
 static struct {
@@ -38,6 +39,13 @@ void log_divert(void (*take)(void *ctx, enum log_level level, const char *line),
 {
 	taker.take = take;
 	taker.ctx = ctx;
+}
+
+bool log_status_is_possible(void)
+{
+	struct stat out;
+
+	return isatty(STDERR_FILENO) && !(fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode));
 }
 
 u32 log_status_columns(void)
@@ -70,12 +78,13 @@ static int cut(char *text, int columns)
 	return columns;
 }
 
-void log_status(const char *text)
+/* The lock of stderr is held. */
+static void show_status(const char *text)
 {
 	int columns, len, rest;
 	char safe[1024];
 
-	if (taker.take || (!text && !status_columns))
+	if (!text && !status_columns)
 		return;
 	columns = (int)log_status_columns();
 	len = text ? cut(escape_buf(safe, sizeof(safe), text), columns) : 0;
@@ -85,6 +94,15 @@ void log_status(const char *text)
 		fprintf(stderr, "\r%s%*s%s", len ? safe : "", rest > 0 ? rest : 0, "", len ? "" : "\r");
 	fflush(stderr);
 	status_columns = len;
+}
+
+void log_status(const char *text)
+{
+	if (taker.take)
+		return;
+	flockfile(stderr);
+	show_status(text);
+	funlockfile(stderr);
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
@@ -109,8 +127,10 @@ void log_line(enum log_level level, const char *fmt, ...)
 	if (taker.take) {
 		taker.take(taker.ctx, level, safe);
 	} else {
-		log_status(NULL);
+		flockfile(stderr);
+		show_status(NULL);
 		fprintf(stderr, "heaptap: %s%s\n", prefix[level], safe);
+		funlockfile(stderr);
 	}
 	errno = saved_errno;
 }

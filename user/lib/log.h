@@ -22,9 +22,11 @@ void log_now(const char *fmt, ...) __printf(1, 2);
 /*
  * Show @text in one line of the terminal, in place of the one before; NULL = no more. Cut to the width of the terminal,
  * escaped, without escape codes. Nothing happens if stderr is no terminal or heaptap runs in its background.
- * log_line() removes the line first, and whoever else prints must do so too.
+ * log_line() removes the line first, and whoever else prints must do so too. Any thread may call it.
  */
 void log_status(const char *text);
+/* May a line be shown: stderr is a terminal, and stdout is no pipe, whose reader may use the terminal too. */
+bool log_status_is_possible(void);
 /* The columns that such a line may have; 0 = none is shown. */
 u32 log_status_columns(void);
 

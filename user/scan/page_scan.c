@@ -2,7 +2,13 @@
 /* Asks the kernel about single pages of a process. */
 #include "user/scan/page_scan.h"
 
+#include <errno.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "user/lib/proc_memory.h"
+
+enum { NR_ENTRIES = 64 };
 
 taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
 {
@@ -23,6 +29,46 @@ taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
 	if (nr <= 0)
 		return nr < 0 ? at : end;
 	return run.start > at ? run.start : at;
+}
+
+/* Guards may not be read, and are not empty. */
+static bool is_empty(u64 entry)
+{
+	return !(entry & (ENTRY_PRESENT | ENTRY_SWAPPED | ENTRY_GUARD));
+}
+
+/* How many of @len bytes at @addr have the same answer to is_empty(): *@empty. Where nobody knows they are not. */
+static size_t same_part(int pagemap, taddr_t addr, size_t len, bool *empty)
+{
+	u64 page = (u64)sysconf(_SC_PAGESIZE), entries[NR_ENTRIES], nr = 1;
+	u64 want = (addr + len - 1) / page - addr / page + 1;
+	ssize_t got;
+
+	want = want < NR_ENTRIES ? want : NR_ENTRIES;
+	got = pread(pagemap, entries, want * sizeof(*entries), (off_t)(addr / page * sizeof(*entries)));
+	*empty = got >= (ssize_t)sizeof(*entries) && is_empty(entries[0]);
+	if (got < (ssize_t)sizeof(*entries))
+		return len;
+	while (nr < (u64)got / sizeof(*entries) && is_empty(entries[nr]) == *empty)
+		nr++;
+	nr = nr * page - addr % page;
+	return nr < len ? nr : len;
+}
+
+int page_scan_read(int pagemap, const struct proc_memory *memory, taddr_t addr, u8 *buf, size_t len)
+{
+	size_t part;
+
+	for (; len; addr += part, buf += part, len -= part) {
+		bool empty;
+
+		part = same_part(pagemap, addr, len, &empty);
+		if (empty)
+			memset(buf, 0, part);
+		else if (proc_memory_read(memory, addr, buf, part) != (ssize_t)part)
+			return -EIO;
+	}
+	return 0;
 }
 
 bool page_scan_is_guard(int pagemap, taddr_t addr)

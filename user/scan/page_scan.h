@@ -6,6 +6,8 @@
 
 #include "user/lib/types.h"
 
+struct proc_memory;
+
 struct page_run {
 	u64 start, end, categories;
 };
@@ -27,8 +29,11 @@ enum {
 	RUN_ZERO = 1 << 5,
 };
 
-/* A bit of an entry of pagemap. */
-#define ENTRY_GUARD (1ULL << 58)
+/* Bits of an entry of pagemap. */
+#define ENTRY_PRESENT (1ULL << 63)
+#define ENTRY_SWAPPED (1ULL << 62)
+#define ENTRY_FILE    (1ULL << 61)
+#define ENTRY_GUARD   (1ULL << 58)
 
 enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */
 
@@ -37,6 +42,14 @@ enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not writte
  * there is none. @at: the kernel cannot say.
  */
 taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end);
+
+/*
+ * Read [@addr, @addr + @len) of anonymous private memory by @memory. Pages that are neither in memory nor swapped out
+ * are zeros, and stay out of it: a read would make them, and where the kernel has no page of zeros for all, the process
+ * would grow. 0 or -EIO.
+ */
+int page_scan_read(int pagemap, const struct proc_memory *memory, taddr_t addr, u8 *buf,
+		   size_t len) __must_check;
 
 /* Is the page at @addr a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
 bool page_scan_is_guard(int pagemap, taddr_t addr);

@@ -14,6 +14,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/held_call.h"
@@ -158,10 +159,13 @@ static void open_held(struct watch_opening *o)
 
 static int open_fd(struct watch_opening *o)
 {
-	u64 start_ns = clock_now_ns();
+	struct courtesy_hurry hurry;
 	sigset_t all, old;
+	u64 start_ns;
 	int err = 0;
 
+	courtesy_at_once(&hurry);
+	start_ns = clock_now_ns();
 	if (o->holder) {
 		open_held(o);
 	} else {
@@ -171,6 +175,7 @@ static int open_fd(struct watch_opening *o)
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 	}
 	o->w->pause_ns = clock_now_ns() - start_ns;
+	courtesy_hurry_end(&hurry);
 	return err ? err : o->err;
 }
 

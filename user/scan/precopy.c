@@ -14,6 +14,7 @@
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc_memory.h"
+#include "user/lib/progress.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"
 #include "user/scan/page_watch.h"
@@ -99,11 +100,6 @@ u64 precopy_rest(const struct precopy *p)
 u64 precopy_pause(const struct precopy *p)
 {
 	return p->watch.pause_ns;
-}
-
-static bool is_copied(const struct snapshot_map *map)
-{
-	return map->is_readable && map->is_writable && !map->is_shared && !map->ino;
 }
 
 /* The mirror that contains @map, or NULL. */
@@ -232,6 +228,7 @@ static int copy_pages(struct precopy *p, struct mirror *m, const struct snapshot
 		err = nr < 0 ? nr : check_time(p);
 		for (int i = 0; i < nr && !err; i++)
 			err = copy_range(p, m, runs[i].start, runs[i].end);
+		progress_bytes(p->bytes, p->options.usual_bytes);
 	}
 	return err;
 }
@@ -259,7 +256,7 @@ static int copy_round(struct precopy *p)
 
 	p->new_bytes = 0;
 	for (size_t i = 0; i < now.nr_maps && !err; i++)
-		if (is_copied(&now.maps[i]))
+		if (snapshot_map_is_own(&now.maps[i]))
 			err = copy_map(p, &now.maps[i]);
 	snapshot_fini(&now);
 	return err;
@@ -360,7 +357,7 @@ int precopy_finish(struct precopy *p, struct snapshot *s, u64 deadline_ns, struc
 	p->options.is_unwanted = NULL;
 	p->new_bytes = 0;
 	for (size_t i = 0; i < s->nr_maps && !err; i++) {
-		struct mirror *m = is_copied(&s->maps[i]) ? find_mirror(p, &s->maps[i]) : NULL;
+		struct mirror *m = snapshot_map_is_own(&s->maps[i]) ? find_mirror(p, &s->maps[i]) : NULL;
 
 		if (!m)
 			continue;

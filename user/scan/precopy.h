@@ -17,6 +17,7 @@ struct precopy;
 
 struct precopy_options {
 	u64 max_bytes;		   /* of the copy */
+	u64 usual_bytes;	   /* of the copy, for progress_bytes() */
 	u64 max_pause_ns;	   /* of the short stop at the beginning */
 	bool (*is_unwanted)(void); /* NULL = never; true: give up */
 	const struct snapshot_holder

@@ -7,6 +7,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
 
 enum {
@@ -360,6 +361,7 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 	s->first_order = UINT64_MAX;
 	s->books = *books;
 	s->options = *options;
+	progress_phase("sorting its blocks");
 	err = books->for_each(books->ctx, add_block, &adding);
 	if (!err)
 		err = scan_index(s);

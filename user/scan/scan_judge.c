@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
 #include "user/scan/scan_walk.h"
 
@@ -261,6 +262,7 @@ int scan_judge(struct scan *s)
 
 	if (!s->nr)
 		return 0;
+	progress_phase("judging its blocks");
 	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
 	lift_roots(s);
 	parts_settle(s);

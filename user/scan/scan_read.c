@@ -6,6 +6,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/progress.h"
 #include "user/scan/scan_look.h"
 
 enum {
@@ -167,6 +168,7 @@ int scan_read(struct scan *s, struct snapshot *snap)
 
 	if (!rd)
 		return -ENOMEM;
+	progress_phase("searching its memory for pointers");
 	s->snap = snap;
 	s->word_size = snap->word_size;
 	rd->s = s;

@@ -27,3 +27,8 @@ int snapshot_read_kernel_words(struct snapshot *s, const struct snapshot_options
 int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word) __must_check;
 /* Free what the fields own, but not @s. */
 void snapshot_fini(struct snapshot *s);
+/* Is it anonymous private memory, which the process reads and writes? */
+static inline bool snapshot_map_is_own(const struct snapshot_map *map)
+{
+	return map->is_readable && map->is_writable && !map->is_shared && !map->ino;
+}

@@ -24,10 +24,8 @@
 enum {
 	PIECE_RUNS = 16, /* most runs of a piece; where memory is dense it has few */
 	NR_RUNS = 256,
-	NR_ENTRIES = 4096, /* pagemap entries per read */
-	MAX_CLOSED =
-		1
-		<< 30, /* bytes of memory without rights; before Linux 6.7 to look through more takes too long */
+	NR_ENTRIES = 4096,    /* pagemap entries per read */
+	MAX_CLOSED = 1 << 30, /* bytes without rights; before Linux 6.7 to look through more takes too long */
 	MAX_WORKERS = SNAPSHOT_PARTS, /* one for each part at most */
 	PARTS_EACH = 4,
 };
@@ -103,11 +101,6 @@ struct memory_stream {
 	pthread_mutex_t plan_lock;
 	struct plan plan;
 };
-
-/* Bits of a pagemap entry. */
-#define ENTRY_PRESENT (1ULL << 63)
-#define ENTRY_SWAPPED (1ULL << 62)
-#define ENTRY_FILE    (1ULL << 61)
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -749,12 +742,14 @@ static bool is_kept(const struct memory_stream *m, taddr_t addr)
 	return m->kept.nr && at < m->nr_spans && m->spans[at].start <= addr && m->spans[at].mode == SPAN_KEPT;
 }
 
-int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
+int memory_stream_fetch(struct memory_stream *m, bool is_own, taddr_t addr, void *buf, size_t len)
 {
 	if (page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	if (is_kept(m, addr))
 		return -ENODATA;
+	if (is_own)
+		return page_scan_read(m->pagemap, &m->memory, addr, buf, len);
 	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
 }
 
@@ -771,7 +766,7 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 		    !(entry & ENTRY_PRESENT))
 			return -ENODATA;
 	}
-	return memory_stream_fetch(m, addr, buf, len);
+	return memory_stream_fetch(m, false, addr, buf, len);
 }
 
 taddr_t memory_stream_next(const struct memory_stream *m, taddr_t at, taddr_t end)

@@ -25,7 +25,8 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s,
 /* See the functions of snapshot_ops with these names. */
 int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *visitor) __must_check;
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
-int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
+/* @is_own: all of it is anonymous private memory. */
+int memory_stream_fetch(struct memory_stream *m, bool is_own, taddr_t addr, void *buf, size_t len);
 taddr_t memory_stream_next(const struct memory_stream *m, taddr_t at, taddr_t end);
 
 /* Add to read_bytes and skipped_bytes of @s. */

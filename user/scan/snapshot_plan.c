@@ -9,13 +9,17 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/progress.h"
 #include "user/scan/precopy.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_pause.h"
 #include "user/scan/snapshot_price.h"
 
-/* A pause that is worth no copy, whose pages the process pays for one by one as it writes them. */
-enum { SHORT_NS = 10000000 };
+enum {
+	/* A pause that is worth no copy, whose pages the process pays for one by one as it writes them. */
+	SHORT_NS = 10000000,
+	DEAR_SHARE = 4, /* a copy that takes more than this part of the room for it is dear */
+};
 
 bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs, bool walks_books)
 {
@@ -34,10 +38,13 @@ static bool is_short(const struct snapshot_plan_options *o)
 					 o->walks_books);
 }
 
+/* Where the user chose the way, the refusal matters; else there is another way, unless it is for lack of memory. */
 static void refuse(const struct snapshot_plan_options *o, const char *way, int err,
 		   const struct snapshot_price *price)
 {
-	enum log_level level = o->way != SNAPSHOT_AUTO ? LOG_WARN : o->is_price_known ? LOG_DEBUG : LOG_INFO;
+	enum log_level level = o->way != SNAPSHOT_AUTO		      ? LOG_WARN
+			       : err == -EDQUOT && !o->is_price_known ? LOG_INFO
+								      : LOG_DEBUG;
 
 	if (err == -EDQUOT)
 		log_line(
@@ -48,26 +55,28 @@ static void refuse(const struct snapshot_plan_options *o, const char *way, int e
 		log_line(level, "scan: PID %d: no %s: %s", (int)o->pid, way, scan_reason_copy(err));
 }
 
+/* A copy that takes little of what there is needs no line of its own. */
+static void tell_price(const struct snapshot_plan_options *o, const char *how,
+		       const struct snapshot_price *price)
+{
+	bool is_dear = price->bytes > price->room / DEAR_SHARE && !o->is_price_known;
+
+	log_line(is_dear ? LOG_INFO : LOG_DEBUG,
+		 "scan: PID %d: copied %s: the copy may take %s, and there is room for %s (see --max-copy)",
+		 (int)o->pid, how, human_bytes(price->bytes).text, human_bytes(price->room).text);
+}
+
 static int plan_fork(struct snapshot_plan *p, const struct snapshot_plan_options *o)
 {
 	struct snapshot_price price = { 0 };
 	int err = snapshot_price_fork(&price, o->pid, o->max_copy);
-	struct snapshot_pause pause;
-
-	if (!err)
-		err = snapshot_pause_look(&pause, o->pid, o->nr_jobs, o->walks_books);
 
 	if (err) {
 		refuse(o, "fork", err, &price);
 		return err;
 	}
 	p->way = SNAPSHOT_FORK;
-	log_line(o->is_price_known ? LOG_DEBUG : LOG_INFO,
-		 "scan: PID %d: fork: it stands for about %s; pages that it writes meanwhile take up to %s "
-		 "more, of %s",
-		 (int)o->pid, human_duration(snapshot_pause_ns(&pause, SNAPSHOT_FORK, 0)).text,
-		 human_bytes(price.bytes).text,
-		 price.room == UINT64_MAX ? "what there is" : human_bytes(price.room).text);
+	tell_price(o, "by a fork", &price);
 	return 0;
 }
 
@@ -79,20 +88,17 @@ static int plan_precopy(struct snapshot_plan *p, const struct snapshot_plan_opti
 	struct snapshot_price price = { 0 };
 	int err = snapshot_price_precopy(&price, o->pid, o->max_copy);
 
-	if (!err) {
-		log_line(o->is_price_known ? LOG_DEBUG : LOG_INFO,
-			 "scan: PID %d: precopy: takes %s of heaptap's memory, of %s, and stands for the "
-			 "pages that it writes last",
-			 (int)o->pid, human_bytes(price.bytes).text,
-			 price.room == UINT64_MAX ? "what there is" : human_bytes(price.room).text);
-		po.max_bytes = price.room;
-		err = precopy_new(&p->precopy, o->pid, &po);
-	}
+	po.max_bytes = price.room;
+	po.usual_bytes = price.bytes;
 	if (!err)
-		p->way = SNAPSHOT_PRECOPY;
-	else
+		err = precopy_new(&p->precopy, o->pid, &po);
+	if (err) {
 		refuse(o, "precopy", err, &price);
-	return err;
+		return err;
+	}
+	p->way = SNAPSHOT_PRECOPY;
+	tell_price(o, "while it runs", &price);
+	return 0;
 }
 
 void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o)
@@ -108,8 +114,12 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o)
 {
-	int err = p->precopy ? precopy_run(p->precopy) : 0;
+	int err;
 
+	if (!p->precopy)
+		return;
+	progress_phase("copying its memory");
+	err = precopy_run(p->precopy);
 	if (!err)
 		return;
 	snapshot_plan_free(p);

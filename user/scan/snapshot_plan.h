@@ -16,7 +16,7 @@ struct snapshot_plan_options {
 	u64 max_pause_ns;
 	u32 nr_jobs;		   /* threads that would read the stopped process; 0 = one for each CPU */
 	bool walks_books;	   /* snapshot_pause.walks_books */
-	bool is_price_known;	   /* do not say it again */
+	bool is_price_known;	   /* do not say again what was said */
 	bool (*is_unwanted)(void); /* NULL = never */
 	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
 };

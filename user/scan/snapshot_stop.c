@@ -226,8 +226,10 @@ static int stop_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 static int stop_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 {
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
+	const struct snapshot_map *map = snapshot_map_find(s, addr);
+	bool is_own = map && snapshot_map_is_own(map) && len <= map->end - addr;
 
-	return memory_stream_fetch(st->memory, addr, buf, len);
+	return memory_stream_fetch(st->memory, is_own, addr, buf, len);
 }
 
 static taddr_t stop_next(struct snapshot *s, taddr_t at, taddr_t end)

@@ -7,6 +7,7 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
+#include "user/lib/progress.h"
 #include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/control.h"
@@ -347,12 +348,17 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 static void scan_and_record(struct session *s, struct process *p, struct session_scan_options *o)
 {
 	const char *before = control_doing(s->control, "with a leak verdict");
+	char what[32];
 
+	snprintf(what, sizeof(what), "scan: PID %d", (int)p->target->pid);
+	if (s->options->shows_progress)
+		progress_begin(what);
 	o->verdict = &s->options->verdict;
 	o->marks = &p->marks;
 	session_scan_process(s, p, o);
 	if (p->leaks)
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
+	progress_end();
 	control_doing(s->control, before);
 }
 

@@ -65,11 +65,11 @@ static int load(const struct alt_stack_fields *f)
 	return fd < 0 ? -errno : fd;
 }
 
-int alt_stacks_new(struct alt_stacks **out)
+int alt_stacks_new(struct alt_stacks **out, const struct task_types *types)
 {
 	struct alt_stack_fields fields;
 	auto_free struct alt_stacks *a = calloc(1, sizeof(*a));
-	int err = a ? task_types_alt_stack(&fields) : -ENOMEM;
+	int err = a ? task_types_alt_stack(types, &fields) : -ENOMEM;
 
 	if (err)
 		return err;

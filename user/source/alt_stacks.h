@@ -7,12 +7,13 @@
 #include "user/lib/types.h"
 
 struct alt_stacks;
+struct task_types;
 
 /*
- * Load a BPF program that lists them (an iterator over tasks, Linux 5.8, which describes its types). *@out is the
+ * Load a BPF program that lists them (an iterator over tasks, Linux 5.8), by the kernel's @types. *@out is the
  * caller's: alt_stacks_free(). -ENOENT or another -errno where this cannot be done; not logged.
  */
-int alt_stacks_new(struct alt_stacks **out) __must_check;
+int alt_stacks_new(struct alt_stacks **out, const struct task_types *types) __must_check;
 void alt_stacks_free(struct alt_stacks *a); /* NULL is fine */
 
 /*

@@ -21,6 +21,9 @@ extern const char bpf_object_start[], bpf_object_end[];
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; the value of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48 };
 
+/* Stacks that are not sent again. The kernel makes room for all of them at the start, which takes time. */
+enum { FEW_STACKS = 16384 };
+
 static const char *const program_names[] = {
 	[PROGRAM_ENTER_ALLOC] = "enter_alloc",
 	[PROGRAM_LEAVE_CALL] = "leave_call",
@@ -198,7 +201,8 @@ static int map_state(struct programs *p)
 	return 0;
 }
 
-int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
+		  bool is_little_used)
 {
 	u32 wanted = ~0U << PROGRAM_THREAD_EXIT;
 	struct programs p = { 0 };
@@ -216,6 +220,9 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	if (!err)
 		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "ring"),
 					       ring_size(ring_bytes));
+	if (!err && is_little_used)
+		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "stacks_seen"),
+					       FEW_STACKS);
 	if (!err)
 		err = bpf_object__load(p.obj);
 	if (err)

@@ -227,6 +227,22 @@ static bool find_chosen(const struct bpf_source *s, struct chosen_names *names)
 	return !chosen_names_make(names, s->options.chosen);
 }
 
+static void look_up_types(struct bpf_source *s)
+{
+	struct task_types *types;
+
+	if (task_types_new(&types, TASK_TYPES_PATH))
+		debug("bpf: the kernel does not describe its types");
+	if (s->config.stops_at_maps && task_types_pending(types, &s->programs.state->pending))
+		debug("bpf: the kernel does not describe pending signals: dlopen may lose a blocked SIGCONT");
+	/* Without it, a child in the memory of a target that waits for it is not counted. */
+	if (s->is_multi && !s->config.max_followed && task_types_task(types, &s->programs.state->task))
+		debug("bpf: the kernel does not describe its tasks");
+	if (alt_stacks_new(&s->alt_stacks, types))
+		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
+	task_types_free(types);
+}
+
 static int source_bpf_create(struct source **out, const struct source_options *options,
 			     const struct caps *caps)
 {
@@ -261,7 +277,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
-	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi, options->taker != NULL);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links, &s->programs);
@@ -283,13 +299,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_ring;
 	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
 		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
-	if (s->config.stops_at_maps && task_types_pending(&s->programs.state->pending))
-		debug("bpf: the kernel does not describe pending signals: dlopen may lose a blocked SIGCONT");
-	/* Without it, a child in the memory of a target that waits for it is not counted. */
-	if (s->is_multi && !s->config.max_followed && task_types_read(&s->programs.state->task))
-		debug("bpf: the kernel does not describe its tasks");
-	if (alt_stacks_new(&s->alt_stacks))
-		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
+	look_up_types(s);
 	s->programs.state->depth = options->depth;
 	if (options->follows_later)
 		s->programs.state->nr_followed = NO_MORE_FOLLOWED;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "user/source/programs.h"
 
 /* By chance several places may hold the IDs of one thread, but not those of several threads. */
-enum { ROUNDS = 3, NR_WORDS = TASK_COPY_BYTES / 4 };
+enum { ROUNDS = 3, NR_WORDS = TASK_COPY_BYTES / 4, STACK_BYTES = 16 << 10 };
 
 static void *note_tid(void *arg)
 {
@@ -39,16 +40,21 @@ static int make_thread(void)
 	return err ? err : (int)tid;
 }
 
+static int end_at_once(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
 /*
- * A new child of ours, which has ended; by the system call, because the C library blocks signals in fork(). The child
- * has no exit signal. With all arguments 0 their order, which differs by CPU, does not matter. Its PID, or -errno.
+ * A new child of ours, which has ended; by clone(), because the C library blocks signals in fork(). The child has our
+ * memory, because to copy the page tables takes longer than all else, and no exit signal. Its PID, or -errno.
  */
 static int make_child(void)
 {
-	pid_t pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
+	u8 stack[STACK_BYTES] __attribute__((aligned(16)));
+	pid_t pid = clone(end_at_once, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, NULL);
 
-	if (!pid)
-		_exit(0);
 	if (pid < 0)
 		return -errno;
 	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
@@ -164,15 +170,28 @@ static int find_blocked(const struct programs *p, u32 *offset, u64 *words)
 	return search_result(&search, offset);
 }
 
-/* In a child: wait until heaptap traces this process, then make a child of our own. */
-static void __attribute__((noreturn)) be_parent(const int *go)
+/* A child that has our memory, and its own child. */
+struct traced_family {
+	int go[2];
+	u8 parent_stack[STACK_BYTES] __attribute__((aligned(16)));
+	u8 child_stack[STACK_BYTES] __attribute__((aligned(16)));
+};
+
+/* In the child: wait until heaptap traces this process, then make a child. */
+static int be_parent(void *arg)
 {
+	struct traced_family *f = arg;
+	pid_t pid;
 	char byte;
 
-	close(go[1]);
-	if (read(go[0], &byte, 1) == 1)
-		make_child();
-	_exit(0);
+	close(f->go[1]);
+	if (read(f->go[0], &byte, 1) != 1)
+		return 0;
+	/* Without CLONE_VFORK, so that PTRACE_O_TRACECLONE makes it a tracee. */
+	pid = clone(end_at_once, f->child_stack + STACK_BYTES, CLONE_VM, NULL);
+	if (pid > 0)
+		waitpid(pid, NULL, __WALL);
+	return 0;
 }
 
 /*
@@ -197,22 +216,21 @@ static void run_to_end(pid_t parent)
 static int copy_traced(const struct programs *p, long options, u32 *words)
 {
 	volatile struct source_state *state = p->state;
+	struct traced_family f;
 	u32 zero = 0;
-	int go[2], err = 0;
 	pid_t parent;
+	int err = 0;
 
-	if (pipe2(go, O_CLOEXEC))
+	if (pipe2(f.go, O_CLOEXEC))
 		return -errno;
-	parent = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
-	if (!parent)
-		be_parent(go);
+	parent = clone(be_parent, f.parent_stack + STACK_BYTES, CLONE_VM, &f);
 	if (parent < 0 || ptrace(PTRACE_SEIZE, parent, 0, options))
 		err = -errno;
 	state->layout_pid = err ? 0 : (u32)parent;
-	if (!err && write(go[1], "", 1) != 1)
+	if (!err && write(f.go[1], "", 1) != 1)
 		err = -errno;
-	close(go[0]);
-	close(go[1]);
+	close(f.go[0]);
+	close(f.go[1]);
 	if (parent > 0)
 		run_to_end(parent);
 	if (!err && state->layout_pid)

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
@@ -98,13 +96,6 @@ void status_line_text(const struct meter *m, u32 columns, char *text, size_t siz
 		if (parts[i].is_shown)
 			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? before_part(i) : "",
 						 parts[i].text);
-}
-
-bool status_line_is_possible(void)
-{
-	struct stat out;
-
-	return isatty(STDERR_FILENO) && !(fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode));
 }
 
 void status_line_round(struct status_line *l, struct session *s)

@@ -15,6 +15,3 @@ void status_line_text(const struct meter *m, u32 columns, char *text, size_t siz
 
 /* Show the line of @s on the terminal, if a second has passed. log_status(NULL) removes it. */
 void status_line_round(struct status_line *l, struct session *s);
-
-/* May a line be shown: stderr is a terminal, and stdout is no pipe, whose reader may use the terminal too. */
-bool status_line_is_possible(void);

@@ -2,6 +2,7 @@
 /* Threads show memory in pieces: all of it, once, in order. And reads that hang, and threads that do not start. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -320,6 +321,44 @@ static void late(void **state)
 	wait_alone();
 }
 
+static u64 count_present(void)
+{
+	u64 entry, nr = 0;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	for (u64 i = 0; i < BYTES / page; i++) {
+		off_t at = (off_t)((map.start / page + i) * sizeof(entry));
+
+		assert_int_equal(pread(fd, &entry, sizeof(entry), at), sizeof(entry));
+		nr += entry >> 63;
+	}
+	close(fd);
+	return nr;
+}
+
+/* Pages that were never written are zeros, and are not made by the look at them. */
+static void a_fetch_makes_no_pages(void **state)
+{
+	const struct memory_options o = { .tid = getpid(),
+					  .deadline_ns = clock_now_ns() + LONG_S * 1000000000ULL };
+	u8 *got = malloc(BYTES), *have = (u8 *)(uintptr_t)map.start;
+	struct memory_stream *m = NULL;
+	u64 before = count_present();
+
+	(void)state;
+	assert_non_null(got);
+	assert_int_equal(memory_stream_new(&m, &snap, &o), 0);
+	memset(got, 0xff, BYTES);
+	assert_int_equal(memory_stream_fetch(m, true, map.start, got, BYTES), 0);
+	/* From the middle of a page to the middle of one. */
+	assert_int_equal(memory_stream_fetch(m, true, map.start + 100, got + 100, 9 * page), 0);
+	memory_stream_free(m);
+	assert_int_equal(count_present(), before);
+	assert_memory_equal(got, have, BYTES);
+	free(got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +369,7 @@ int main(void)
 		cmocka_unit_test(errors_end_it),
 		cmocka_unit_test(a_read_hangs),
 		cmocka_unit_test(late),
+		cmocka_unit_test(a_fetch_makes_no_pages),
 	};
 
 	return cmocka_run_group_tests(tests, make_memory, drop_memory);

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# How long a process stands for a verdict, with no option: tests/bench/run.sh sources this file.
+
+BUSY=8 # programs that want a CPU, for the rows beside a load
+
+# stop_of PID: milliseconds of the stop of one scan; nothing without a verdict
+stop_of() {
+	timeout 600 "$heaptap" scan -q -o "$tmp/stop.json" --force "$1" 2>>"$tmp/log" || return 0
+	awk '/"pause_ns"/ { gsub(/[^0-9]/, "", $2); pause = $2 / 1e6 } /"definite"/ { has = 1 } END { if (has) printf "%.1f\n", pause }' \
+		"$tmp/stop.json"
+}
+
+# stop_row WHAT LIMIT-MS: the median of three
+stop_row() {
+	local stops
+	progress "$1"
+	mapfile -t stops < <(for _ in 1 2 3; do stop_of "$target"; done | sort -n)
+	if [ "${#stops[@]}" -lt 3 ]; then
+		missing "$1" "$2 ms" "${#stops[@]} of 3 scans had a verdict"
+	else
+		row "$1" "${stops[1]} ms" "$2 ms" "${stops[*]} ms"
+	fi
+}
+
+# stops_of MIB LIMIT-MS: a program with so much memory in blocks of 1 KiB
+stops_of() {
+	local busy=() pid
+	rm -f "$tmp/lines"
+	mkfifo "$tmp/lines"
+	"$bench/keep" $(($1 * 1024)) 1008 <"$tmp/lines" >"$tmp/kept" &
+	target=$!
+	exec 7>"$tmp/lines"
+	for _ in $(seq 600); do ! grep -qs ready "$tmp/kept" || break; sleep 0.1; done
+	stop_row "stop for a verdict, no option, $1 MiB" "$2"
+	for _ in $(seq "$BUSY"); do
+		sh -c 'while :; do :; done' 7>&- &
+		busy+=($!)
+	done
+	stop_row "the same beside $BUSY programs that want a CPU" $(($2 * 3))
+	for pid in "${busy[@]}"; do
+		kill "$pid"
+		wait "$pid" 2>/dev/null || true
+	done
+	exec 7>&-
+	wait "$target" || true
+	target=
+}
+
+bench_stops() {
+	stops_of 200 20
+	stops_of 1024 40
+	stops_of 4096 80
+}
