@@ -7,6 +7,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/control.h"
+#include "user/session/session.h"
 #include "user/system/system.h"
 
 /* Several processes have reports: each needs a name of its own. */
@@ -21,7 +22,7 @@ static bool is_for_many(const char *name)
 
 int cmd_system(const struct options *o)
 {
-	const struct session_options session = options_session(o);
+	struct session_options session = options_session(o);
 	const struct output_options output = options_output(o);
 	const struct system_options so = options_system(o, &session, &output);
 	const struct control_times times = { .duration_ns = o->duration_ns };
@@ -44,6 +45,8 @@ int cmd_system(const struct options *o)
 		error("system: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
+	if (o->zoom && !o->everything)
+		session.max_memory = (o->max_memory ? o->max_memory : session_default_memory()) / o->zoom;
 	status = system_run(&so, c);
 	control_free(c);
 	return status;
