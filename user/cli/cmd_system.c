@@ -7,6 +7,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/control.h"
+#include "user/session/session.h"
 #include "user/system/system.h"
 
 /* Several processes have reports: each needs a name of its own. */
@@ -45,6 +46,8 @@ int cmd_system(const struct options *o)
 		error("system: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
+	if (o->zoom && !o->everything)
+		session.max_memory = (o->max_memory ? o->max_memory : session_default_memory()) / o->zoom;
 	status = system_run(&so, c);
 	control_free(c);
 	return status;

@@ -412,9 +412,9 @@ const struct option_row option_rows[] = {
 	  NOT_IN_AGENT(
 		  "list the events on stdout instead of a report; `heaptap report` reads such a list too") },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
-	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE) | IN(RUN) | IN(ATTACH),
-	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M), "
-		  "or a verdict that takes more memory of heaptap (no limit)" },
+	  .commands = WATCHING | IN(SYSTEM) | IN(REPORT) | IN(DIFF),
+	  .help = "take at most so much memory: callers without live blocks are counted for the functions that "
+		  "called them before more is taken (default half of what is left, at most 2G)" },
 	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN),
 	  NOT_IN_AGENT("show the growth since the census in this file, which was written as JSON") },
 	{ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),

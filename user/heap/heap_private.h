@@ -4,6 +4,7 @@
 
 #include "user/heap/block_table.h"
 #include "user/heap/cover_map.h"
+#include "user/heap/fold.h"
 #include "user/heap/heap.h"
 #include "user/heap/misuse.h"
 #include "user/heap/region_table.h"
@@ -57,6 +58,7 @@ struct heap {
 	struct block_table
 		covered; /* blocks that hold a pool, one of whose blocks is in blocks at their address */
 	struct block_table ignored; /* addresses of blocks that are no leaks; only the keys are used */
+	struct fold_counts folded;
 	struct region_table regions;
 	struct cover_map cover;
 	bool has_cover;

@@ -23,7 +23,8 @@ struct row {
 	u64 at_peak;	/* bytes that the caller held at the peak number at_peak_nr */
 	u64 at_peak_nr; /* peaks of the process are numbered from 1 */
 	u64 temporary;
-	u16 fn;		  /* allocator function */
+	u32 nr_folded; /* callers whose counters are here because their stacks were folded (user/heap/fold.h) */
+	u16 fn;	       /* allocator function */
 	u8 alignment_log; /* 1 + the binary logarithm of the alignment that its calls ask for; 0 = they ask for none */
 };
 
@@ -31,6 +32,7 @@ struct row {
 struct row_table {
 	struct row *rows; /* owned; in order of first use */
 	u32 nr, max;
+	u32 nr_old;		 /* rows that are not young: user/heap/fold.h */
 	u32 first;		 /* rows before this one are not found any more */
 	struct hash_index index; /* rows by stack and function */
 	u32 cache[ROWS_CACHED];	 /* rows by the low bits of their stack and function */
@@ -60,6 +62,15 @@ static inline int __must_check row_table_get(struct row_table *t, u64 stack, u16
 
 /* Find no row of before any more: each caller gets a new one. The old rows stay in the array. */
 void row_table_begin_anew(struct row_table *t);
+
+/*
+ * Enter the rows from @from on anew, in order, to join those that have become equal: row_table_fold() for each of them,
+ * between row_table_fold_begin() and row_table_fold_end(). It returns the new number, which is not above the old one.
+ * Without @may_join equal rows stay apart, and the first one is found.
+ */
+void row_table_fold_begin(struct row_table *t, u32 from);
+u32 row_table_fold(struct row_table *t, const struct row *row, u64 peak_nr, bool may_join);
+void row_table_fold_end(struct row_table *t);
 
 /* Call this before live_bytes of @row changes: keeps the bytes that it held at @peak_nr, the latest peak. */
 static inline void row_keep_peak(struct row *row, u64 peak_nr)

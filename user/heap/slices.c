@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "user/heap/heap_private.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/varint.h"
 
 enum {
@@ -348,6 +349,90 @@ void slices_go_on(struct slices *s, u64 start_ns, u64 now_ns, u32 least_shift, c
 	while (s->shift < MAX_SHIFT &&
 	       ((s->nr && s->packed_bytes > SLICES_BYTES_MAX) || since_ns >> s->shift > s->number))
 		double_length(s);
+}
+
+static int compare_rows(const void *pa, const void *pb)
+{
+	const struct slice_row *a = pa, *b = pb;
+
+	return (a->row > b->row) - (a->row < b->row);
+}
+
+/* Join the @nr items of equal rows, which are sorted. Returns how many there are then. */
+static u32 join_items(struct slice_row *items, u32 nr)
+{
+	u32 kept = 0;
+
+	for (u32 i = 1; i < nr; i++) {
+		if (items[i].row == items[kept].row)
+			add_counts(&items[kept].counts, &items[i].counts);
+		else
+			items[++kept] = items[i];
+	}
+	return nr ? kept + 1 : 0;
+}
+
+/* The items of @slice, with new numbers and sorted. NULL without memory. The caller owns them. */
+static struct slice_row *read_anew(const struct slice *slice, const u32 *to, u32 *nr)
+{
+	struct slice_row *items;
+
+	*nr = 0;
+	for (struct slice_reader r = read_slice(slice); r.has_item; read_next(&r))
+		++*nr;
+	items = calloc((size_t)*nr + 1, sizeof(*items));
+	*nr = 0;
+	for (struct slice_reader r = read_slice(slice); items && r.has_item; read_next(&r)) {
+		items[*nr] = r.item;
+		items[(*nr)++].row = to[r.item.row];
+	}
+	if (items)
+		qsort(items, *nr, sizeof(*items), compare_rows);
+	return items;
+}
+
+static int fold_slice(struct slices *s, struct slice *slice, const u32 *to)
+{
+	u32 nr;
+	auto_free struct slice_row *items = read_anew(slice, to, &nr);
+	u8 *packed, *end;
+	s64 last = -1;
+
+	nr = items ? join_items(items, nr) : 0;
+	packed = items ? malloc((size_t)nr * ITEM_MAX + 1) : NULL;
+	if (!packed)
+		return -ENOMEM;
+	end = packed;
+	for (u32 i = 0; i < nr; i++) {
+		end = pack(end, &items[i], last);
+		last = items[i].row;
+	}
+	drop(s, slice);
+	slice->len = (u32)(end - packed);
+	slice->packed = realloc(packed, slice->len + !slice->len);
+	if (!slice->packed)
+		slice->packed = packed;
+	/* The slice is about as long as before: no limit is asked. */
+	s->budget->used += slice->len;
+	s->packed_bytes += slice->len;
+	return 0;
+}
+
+int slices_fold(struct slices *s, const u32 *to, u32 nr_rows)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < s->nr && !err; i++)
+		err = fold_slice(s, &s->list[i], to);
+	for (u32 i = 0; i < s->nr_seen; i++) {
+		struct slice_counts counts = s->seen[i];
+
+		s->seen[i] = (struct slice_counts){ 0 };
+		add_counts(&s->seen[to[i]], &counts);
+	}
+	if (s->nr_seen > nr_rows)
+		s->nr_seen = nr_rows;
+	return err;
 }
 
 int heap_keep_slices(struct heap *h)

@@ -57,6 +57,12 @@ void slices_reset(struct slices *s);
 void slices_go_on(struct slices *s, u64 start_ns, u64 now_ns, u32 least_shift, const struct row *rows,
 		  u32 nr_rows);
 
+/*
+ * Rows have new numbers: row @i is row @to[i] now, which is not above @i, and there are @nr_rows. Several may have
+ * become one. 0, or -ENOMEM: the slices are of no use any more.
+ */
+int slices_fold(struct slices *s, const u32 *to, u32 nr_rows) __must_check;
+
 /* Keep slices of @h, from its first event on. 0 or -ENOMEM. */
 int heap_keep_slices(struct heap *h) __must_check;
 

@@ -1,40 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Call stacks, from the source to names and reports: memory for stacks, and hash tables that find them. */
+/* Call stacks, from the source to names and reports: slots for their ids, and hash tables that find them. */
 #include "user/heap/stacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/budget.h"
-#include "user/lib/hash_index.h"
-
-enum {
-	FIRST_CHUNK = 4096, /* bytes; most processes have few stacks */
-	MAX_CHUNK = 256 * 1024,
-};
-
-/* Stacks are cut from chunks that double in size up to MAX_CHUNK. */
-struct chunk {
-	struct chunk *next; /* owned; older */
-	size_t size;	    /* bytes of this chunk, header included */
-	size_t used;
-};
-
-struct stack_table {
-	struct budget budget;
-	struct chunk *chunks;  /* owned; newest first */
-	struct stack **stacks; /* owned; the stacks themselves are in chunks; in order of arrival */
-	u32 nr, max;
-	struct hash_index by_id;
-	struct hash_index by_place; /* canonical stacks by their frames */
-	bool checks_ids;
-	u64 nr_false;
-};
-
-_Static_assert(sizeof(struct chunk) + sizeof(struct stack) + STACK_MAX_FRAMES * sizeof(struct code_ref) <=
-		       (size_t)FIRST_CHUNK,
-	       "each stack fits in a chunk");
+#include "user/heap/stacks_private.h"
 
 int stack_table_new(struct stack_table **out)
 {
@@ -51,13 +23,11 @@ void stack_table_free(struct stack_table *t)
 {
 	if (!t)
 		return;
-	while (t->chunks) {
-		struct chunk *c = t->chunks;
-
-		t->chunks = c->next;
-		free(c);
-	}
-	free(t->stacks);
+	for (u32 i = 0; i < t->nr; i++)
+		if (t->slots[i].has_frames)
+			free(t->slots[i].stack);
+	free(t->slots);
+	free(t->young);
 	hash_index_fini(&t->by_id);
 	hash_index_fini(&t->by_place);
 	free(t);
@@ -78,19 +48,18 @@ static u64 hash_id(u64 id)
 	return hash_u64(id ^ (id >> 32));
 }
 
-/* The stack that came as @id, or NULL. */
-static struct stack *find_id(const struct stack_table *t, u64 id)
+u32 stack_slot_find(const struct stack_table *t, u64 id)
 {
 	u64 hash = hash_id(id);
 	u32 at = 0, i;
 
 	while ((i = hash_index_next(&t->by_id, hash, &at)) != HASH_NO_ITEM)
-		if (t->stacks[i]->id == id)
-			return t->stacks[i];
-	return NULL;
+		if (t->slots[i].id == id)
+			break;
+	return i;
 }
 
-static u64 hash_places(const struct stack *s)
+u64 stack_hash(const struct stack *s)
 {
 	u64 h = 0x9e3779b97f4a7c15ULL ^ s->end;
 
@@ -111,61 +80,68 @@ static bool is_same_place(const struct stack *a, const struct stack *b)
 	return true;
 }
 
-/* The canonical stack with the frames of @s, or NULL. */
-static const struct stack *find_place(const struct stack_table *t, const struct stack *s, u64 hash)
+u32 stack_slot_find_place(const struct stack_table *t, const struct stack *s, u64 hash)
 {
 	u32 at = 0, i;
 
 	while ((i = hash_index_next(&t->by_place, hash, &at)) != HASH_NO_ITEM)
-		if (is_same_place(t->stacks[i], s))
-			return t->stacks[i];
-	return NULL;
+		if (is_same_place(t->slots[i].stack, s))
+			break;
+	return i;
 }
 
-/* Make sure that one more stack can be kept. */
-static int reserve(struct stack_table *t)
+int stack_slot_reserve(struct stack_table *t, u16 nr_frames, struct stack **out)
 {
-	int err = budget_array(&t->budget, t->stacks, t->max, (size_t)t->nr + 1);
+	int err = budget_index(&t->budget, &t->by_id, (size_t)t->by_id.nr + 1);
 
+	if (!err && !t->first_free)
+		err = budget_array(&t->budget, t->slots, t->max, (size_t)t->nr + 1);
 	if (!err)
-		err = budget_index(&t->budget, &t->by_id, (size_t)t->by_id.nr + 1);
-	return err ? err : budget_index(&t->budget, &t->by_place, (size_t)t->by_place.nr + 1);
-}
-
-static int add_chunk(struct stack_table *t)
-{
-	size_t size = t->chunks ? t->chunks->size * 2 : (size_t)FIRST_CHUNK;
-	struct chunk *c;
-
-	if (size > MAX_CHUNK)
-		size = MAX_CHUNK;
-	if (!budget_take(&t->budget, size))
-		return -ENOMEM;
-	c = malloc(size);
-	if (!c) {
-		budget_give(&t->budget, size);
-		return -ENOMEM;
+		err = budget_index(&t->budget, &t->by_place, (size_t)t->by_place.nr + 1);
+	if (!err && !budget_take(&t->budget, stack_bytes(nr_frames)))
+		err = -ENOMEM;
+	if (err)
+		return err;
+	*out = malloc(sizeof(**out) + nr_frames * sizeof(struct code_ref));
+	if (*out) {
+		**out = (struct stack){ .nr_frames = nr_frames };
+		return 0;
 	}
-	c->next = t->chunks;
-	c->size = size;
-	c->used = sizeof(*c);
-	t->chunks = c;
-	return 0;
+	budget_give(&t->budget, stack_bytes(nr_frames));
+	return -ENOMEM;
 }
 
-static int new_stack(struct stack_table *t, u16 nr_frames, struct stack **out)
+void stack_drop(struct stack_table *t, struct stack *s)
 {
-	size_t size = sizeof(struct stack) + nr_frames * sizeof(struct code_ref);
+	budget_give(&t->budget, stack_bytes(s->nr_frames));
+	free(s);
+}
+
+u32 stack_slot_add(struct stack_table *t, const struct stack_slot *slot)
+{
+	u32 nr = t->first_free ? t->first_free - 1 : t->nr++;
 	int err;
 
-	if (!t->chunks || t->chunks->size - t->chunks->used < size) {
-		err = add_chunk(t);
-		if (err)
-			return err;
-	}
-	*out = (struct stack *)((char *)t->chunks + t->chunks->used);
-	t->chunks->used += size;
-	return 0;
+	if (t->first_free)
+		t->first_free = t->slots[nr].canonical;
+	t->slots[nr] = *slot;
+	if (slot->has_frames)
+		t->slots[nr].canonical = nr;
+	/* There is room. */
+	err = hash_index_add(&t->by_id, hash_id(slot->id), nr);
+	if (!err && slot->has_frames)
+		err = hash_index_add(&t->by_place, stack_hash(slot->stack), nr);
+	t->nr_names += !slot->has_frames;
+	(void)err;
+	return nr;
+}
+
+void stack_slot_del(struct stack_table *t, u32 nr)
+{
+	hash_index_del(&t->by_id, hash_id(t->slots[nr].id), nr);
+	t->slots[nr] = (struct stack_slot){ .canonical = t->first_free };
+	t->first_free = nr + 1;
+	t->nr_names--;
 }
 
 /* The return address may be the first byte behind the mapping, but the call before it is inside. */
@@ -175,31 +151,6 @@ static struct code_ref place_of(const struct mapping_list *maps, taddr_t return_
 
 	ref.offset++;
 	return ref;
-}
-
-/*
- * @s is the newest stack in the newest chunk. A stack that equals an earlier one keeps no frames of its own. Needs
- * reserve().
- */
-static int keep_stack(struct stack_table *t, struct stack *s)
-{
-	u64 hash = hash_places(s);
-	const struct stack *first = find_place(t, s, hash);
-	int err = 0;
-
-	t->stacks[t->nr] = s;
-	if (first) {
-		t->chunks->used -= s->nr_frames * sizeof(struct code_ref);
-		s->nr_frames = 0;
-		s->canonical = first->id;
-	} else {
-		s->canonical = s->id;
-		err = hash_index_add(&t->by_place, hash, t->nr);
-	}
-	if (!err)
-		err = hash_index_add(&t->by_id, hash_id(s->id), t->nr);
-	t->nr += !err;
-	return err;
 }
 
 /* A hash that differs between two stacks of one id. */
@@ -214,59 +165,95 @@ static u64 check_of(const struct stack_event *ev, u16 nr_frames)
 	return check;
 }
 
-static void note_false(struct stack_table *t, struct stack *s)
+static void note_false(struct stack_table *t, struct stack_slot *slot)
 {
-	if (!s->is_false)
+	if (!slot->is_false)
 		t->nr_false++;
-	s->is_false = true;
+	slot->is_false = true;
+}
+
+/* Enter @slot, whose stack is @s. A stack that equals an earlier one keeps no frames of its own. */
+static void keep_stack(struct stack_table *t, struct stack_slot *slot, struct stack *s)
+{
+	u32 first = stack_slot_find_place(t, s, stack_hash(s));
+
+	slot->has_frames = first == HASH_NO_ITEM;
+	if (slot->has_frames) {
+		slot->stack = s;
+	} else {
+		slot->canonical = first;
+		slot->recorded = t->slots[first].id;
+		stack_drop(t, s);
+	}
+	first = stack_slot_add(t, slot);
+	if (slot->has_frames)
+		t->young[t->nr_young++] = first;
 }
 
 int stack_table_add(struct stack_table *t, const struct stack_event *ev, const struct mapping_list *maps)
 {
 	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
-	u64 check = check_of(ev, nr_frames);
+	struct stack_slot slot = { .id = ev->id, .check = check_of(ev, nr_frames) };
 	struct stack *stack;
+	u32 known;
 	int err;
 
 	if (ev->id < STACK_FIRST_ID)
 		return 0;
-	stack = find_id(t, ev->id);
-	if (stack) {
-		if (stack->check != check)
-			note_false(t, stack);
+	known = stack_slot_find(t, ev->id);
+	if (known != HASH_NO_ITEM) {
+		if (t->slots[known].check != slot.check)
+			note_false(t, &t->slots[known]);
 		return 0;
 	}
-	err = reserve(t);
+	err = budget_array(&t->budget, t->young, t->max_young, (size_t)t->nr_young + 1);
+	if (!err)
+		err = stack_slot_reserve(t, nr_frames, &stack);
 	if (err)
 		return err;
-	err = new_stack(t, nr_frames, &stack);
-	if (err)
-		return err;
-	*stack = (struct stack){ .id = ev->id, .check = check, .nr_frames = nr_frames };
 	if (t->checks_ids && stack_event_id(ev) != ev->id)
-		note_false(t, stack);
+		note_false(t, &slot);
+	stack->id = ev->id;
 	stack->end = ev->end < NR_STACK_ENDS
 			     ? ev->end
 			     : STACK_LIMIT; /* a newer source may send another word: not complete */
 	for (u16 i = 0; i < nr_frames; i++)
 		stack->frames[i] = place_of(maps, ev->ips[i]);
-	return keep_stack(t, stack);
+	keep_stack(t, &slot, stack);
+	return 0;
 }
 
 const struct stack *stack_get(const struct stack_table *t, u64 id)
 {
-	const struct stack *s = find_id(t, id);
+	u32 nr = stack_slot_find(t, id);
 
-	return s && s->canonical != id ? find_id(t, s->canonical) : s;
+	return nr == HASH_NO_ITEM ? NULL : t->slots[t->slots[nr].canonical].stack;
 }
 
 u64 stack_table_canonical(const struct stack_table *t, u64 id)
 {
-	const struct stack *s = find_id(t, id);
+	u32 nr = stack_slot_find(t, id);
+	struct stack_slot *slot = &t->slots[nr];
 
-	if (s && s->is_false)
+	if (nr == HASH_NO_ITEM)
+		return id;
+	if (slot->is_false)
 		return STACK_LOST;
-	return s ? s->canonical : id;
+	if (slot->has_frames)
+		return id;
+	slot->is_used = true;
+	return t->slots[slot->canonical].id;
+}
+
+u64 stack_recorded(const struct stack_table *t, u64 id)
+{
+	u32 nr = id < STACK_FIRST_ID ? HASH_NO_ITEM : stack_slot_find(t, id);
+
+	if (nr == HASH_NO_ITEM)
+		return id;
+	if (t->slots[nr].is_false)
+		return STACK_LOST;
+	return t->slots[nr].has_frames ? id : t->slots[nr].recorded;
 }
 
 u64 stack_table_false(const struct stack_table *t)

@@ -7,14 +7,25 @@
 
 /* A call stack, innermost frame first. All frames are return addresses. */
 struct stack {
-	u64 id;	       /* from the source */
-	u64 canonical; /* id of the first stack with the same frames: after dlopen their id changes */
-	u64 check;     /* a second hash of the stack, to find two stacks with one id */
+	u64 id; /* from the source; of the first stack with these frames: after dlopen their id changes */
 	u16 nr_frames;
-	u8 end;	       /* enum stack_end */
-	bool is_false; /* two stacks have this id, or it is not the hash of the frames */
+	u8 end; /* enum stack_end */
 	struct code_ref frames[];
 };
+
+/* Of stack_table_fold(): stands for the functions that are left out at the inner end of a stack. */
+#define STACK_FOLDED_OFFSET (~0ULL)
+
+static inline bool code_ref_is_folded(struct code_ref ref)
+{
+	return !ref.module && ref.offset == STACK_FOLDED_OFFSET;
+}
+
+/* The bytes that a stack of @nr_frames counts as: malloc() takes up to 16 for itself. */
+static inline u64 stack_bytes(u16 nr_frames)
+{
+	return sizeof(struct stack) + nr_frames * sizeof(struct code_ref) + 16;
+}
 
 struct stack_table;
 
@@ -38,7 +49,7 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev,
 
 /*
  * The stack of @id, or NULL if it was never added. For stacks with the same frames this is always the first one. Valid
- * until stack_table_free().
+ * until stack_table_fold() or stack_table_free().
  */
 const struct stack *stack_get(const struct stack_table *t, u64 id);
 
@@ -53,6 +64,9 @@ static inline u64 stack_canonical(const struct stack_table *t, u64 id)
 {
 	return id < STACK_FIRST_ID ? id : stack_table_canonical(t, id);
 }
+
+/* The id that a recording has for the stack @id: the canonical one, as it was before the stack was folded. */
+u64 stack_recorded(const struct stack_table *t, u64 id);
 
 /* How many ids are false. */
 u64 stack_table_false(const struct stack_table *t);

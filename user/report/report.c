@@ -375,10 +375,15 @@ struct losses report_losses(const struct report_process *p)
 
 int report_symbols(const struct report *r, struct code_ref ref, const struct symbol **symbols, size_t *nr)
 {
-	static const struct symbol unknown;
+	static const struct symbol unknown, folded = { .function = "[folded callers]" };
 
 	if (r->options.is_unwanted && r->options.is_unwanted())
 		return -ECANCELED;
+	if (code_ref_is_folded(ref)) {
+		*symbols = &folded;
+		*nr = 1;
+		return 0;
+	}
 	if (r->symbolizer)
 		return symbolize(r->symbolizer, ref, symbols, nr);
 	*symbols = &unknown;

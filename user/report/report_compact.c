@@ -50,6 +50,7 @@ static void put_numbers(struct json *j, const struct report_process *p, const st
 	put_number(j, "live_bytes", h->live_bytes);
 	put_number(j, "peak_bytes", h->peak_bytes);
 	put_number(j, "temporary", h->temporary);
+	put_number(j, "folded", h->nr_folded);
 	if (p->reported && row->grown)
 		json_s64(j, "grown", row->grown);
 }

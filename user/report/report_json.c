@@ -20,6 +20,7 @@
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
+#include "user/heap/fold.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 #include "user/heap/timeline.h"
@@ -163,6 +164,16 @@ static void json_lost(struct json *j, const struct report_process *p)
 	json_object_end(j);
 }
 
+static void json_folded(struct json *j, const struct heap *heap)
+{
+	struct fold_counts folded = heap_folded(heap);
+
+	json_object_begin(j, "folded");
+	json_u64(j, "callers", folded.callers);
+	json_u64(j, "live_callers", folded.live_callers);
+	json_object_end(j);
+}
+
 void report_json_sum(struct json *j, const char *name, const struct scan_sum *sum)
 {
 	json_object_begin(j, name);
@@ -291,6 +302,8 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	json_u64(j, "live_bytes", h->live_bytes);
 	json_u64(j, "peak_bytes", h->peak_bytes);
 	json_u64(j, "temporary", h->temporary);
+	if (h->nr_folded)
+		json_u64(j, "folded", h->nr_folded);
 	if (p->reported)
 		json_s64(j, "grown", row->grown); /* change of live bytes since the last report */
 	if (p->leaks) {
@@ -486,6 +499,7 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	json_growth(j, p->trend);
 	json_functions(j, p->heap);
 	json_lost(j, p);
+	json_folded(j, p->heap);
 	json_array_begin(j, "notes");
 	for (size_t i = 0; i < p->nr_notes; i++)
 		json_string(j, NULL, p->notes[i]);

@@ -101,7 +101,7 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 			text_source(t, s->file);
 			if (s->line)
 				fprintf(t->out, ":%u", s->line);
-		} else {
+		} else if (!code_ref_is_folded(ref)) {
 			putc(' ', t->out);
 			text_place(t, ref, t->report->options.verbose);
 		}

@@ -131,6 +131,9 @@ struct leak_row leaks_row(const struct leaks *l, u32 row);
 /* Definite blocks of the caller, and all blocks lost through them. */
 struct scan_sum leaks_lost(const struct leak_row *row);
 
+/* Row @i of the heap is row @to[i] now, not above @i, for the @nr rows of before; several may have become one. */
+void leaks_fold(struct leaks *l, const u32 *to, size_t nr);
+
 /* Where the names of stacks come from. All borrowed. */
 struct leaks_names {
 	const struct heap *heap;

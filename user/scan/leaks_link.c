@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sums for pairs of callers: blocks of one that were lost through definite blocks of the other. */
 #include <errno.h>
+#include <string.h>
 
 #include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/hash_index.h"
 #include "user/scan/leaks.h"
+#include "user/scan/leaks_why.h"
 
 /* Pairs of callers found so far. */
 struct linking {
@@ -71,6 +73,50 @@ static int visit(void *ctx, const struct scan_block_info *info)
 	if (block.row >= k->leaks->nr_rows || leader.row >= k->leaks->nr_rows)
 		return 0;
 	return add(k, block.row, leader.row, info->size);
+}
+
+static void add_sum(struct scan_sum *to, const struct scan_sum *more)
+{
+	to->blocks += more->blocks;
+	to->bytes += more->bytes;
+}
+
+static void join_rows(struct leak_row *to, const struct leak_row *more)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(to->sums.of); i++)
+		add_sum(&to->sums.of[i], &more->sums.of[i]);
+	add_sum(&to->through, &more->through);
+	add_sum(&to->suppressed, &more->suppressed);
+}
+
+static u32 follow(u32 row, const u32 *to, size_t nr)
+{
+	return row < nr ? to[row] : row;
+}
+
+static void follow_why(struct leak_why *why, const u32 *to, size_t nr)
+{
+	why->row = follow(why->row, to, nr);
+	for (size_t i = 0; i < why->nr_steps; i++)
+		why->steps[i].row = follow(why->steps[i].row, to, nr);
+}
+
+void leaks_fold(struct leaks *l, const u32 *to, size_t nr)
+{
+	for (size_t i = 0; i < l->nr_rows && i < nr; i++) {
+		struct leak_row row = l->rows[i];
+
+		memset(&l->rows[i], 0, sizeof(row));
+		join_rows(&l->rows[to[i]], &row);
+	}
+	for (size_t i = 0; i < l->nr_links; i++) {
+		l->links[i].row = follow(l->links[i].row, to, nr);
+		l->links[i].leader = follow(l->links[i].leader, to, nr);
+	}
+	for (size_t i = 0; i < l->nr_whys; i++)
+		follow_why(&l->whys[i], to, nr);
+	if (l->asked)
+		follow_why(l->asked, to, nr);
 }
 
 int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap, const u8 *left_out)

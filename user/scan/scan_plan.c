@@ -71,7 +71,7 @@ int scan_plan_check(pid_t pid, u64 nr_blocks, u32 nr_jobs, u64 max_memory, bool 
 			human_duration(p.time_ns).text, human_duration(p.read_ns).text);
 	if (!max_memory || p.memory <= max_memory)
 		return 0;
-	warn("scan: PID %d: no verdict: it takes about %s of heaptap's memory, and --max-memory is %s",
+	warn("scan: PID %d: no verdict: it takes about %s of heaptap's memory, and --max-memory leaves %s",
 	     (int)pid, human_bytes(p.memory).text, human_bytes(max_memory).text);
 	return -EDQUOT;
 }

@@ -194,6 +194,8 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	if (target_wants_maps(p->target))
 		session_read_maps(s, p);
 	err = stack_table_add(s->stacks, ev, &p->target->maps);
+	if (err == -ENOMEM && session_make_room(s))
+		err = stack_table_add(s->stacks, ev, &p->target->maps);
 	/* The recording has only canonical stacks, because events name only those. */
 	if (!err && stack_canonical(s->stacks, ev->id) == ev->id)
 		recorder_event(s->recorder, rec, offsetof(struct stack_event, ips) + nr * sizeof(u64));
@@ -404,6 +406,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 		session_free(s);
 		return err;
 	}
+	session_begin_bound(s, o->max_memory);
 	*out = s;
 	return 0;
 }

@@ -62,6 +62,9 @@ void session_ended(struct session *s, pid_t pid, int status);
  */
 int session_kill(struct session *s) __must_check;
 
+/* The default of session_options.max_memory: half of what the machine or the cgroup has left, at most 2 GiB. */
+u64 session_default_memory(void);
+
 /* A descriptor that is readable when there is something to do; -1 = do not wait. */
 int session_wait_fd(const struct session *s);
 /* Enter the records that have arrived. 0; -ENODATA at the end of the source; or another -errno, logged. */

@@ -64,6 +64,12 @@ const struct stack_table *session_stacks(const struct session *s);
 size_t session_count(const struct session *s);
 u64 session_memory(const struct session *s);
 
+/*
+ * Keep the books of @s, and a report of them, within s->max_memory, and within what is left for heaptap: fold callers
+ * (user/heap/fold.h), and if that is not enough, let events be lost. Costs little if nothing is to be done.
+ */
+void session_bound_memory(struct session *s);
+
 /* Functions of struct source_ops: a source that fills has the mappings in its records, and never waits for events. */
 int session_fill_update(struct source *source, struct target *t) __must_check;
 int session_fill_wait_fd(struct source *source);

@@ -42,10 +42,23 @@ static inline void enter_books(struct session *s, struct process *p, const struc
 	trend_add(&p->trend, ev->time_ns, heap_live_bytes(p->heap));
 }
 
+/* A recording knows nothing of folded stacks: it gets @ev with @stack, as long as it has that one. */
+static void record_event(struct session *s, const struct process *p, const struct heap_event *ev, u64 stack)
+{
+	struct heap_event rec = *ev;
+
+	if (ev->stack != STACK_LOST)
+		rec.stack = stack;
+	if (!recorder_has_stack(s->recorder, rec.stack))
+		session_record_stack(s, p, rec.stack);
+	recorder_event(s->recorder, &rec.h, sizeof(rec));
+}
+
 int session_heap_event(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct heap_event *ev = (const struct heap_event *)rec;
 	struct heap_event changed, release;
+	u64 recorded = s->recorder ? stack_recorded(s->stacks, ev->stack) : 0;
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
 	if (s->options->stop_after && session_is_enough(s)) {
@@ -64,9 +77,7 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 		p->nr_false_stacks += stack == STACK_LOST;
 	}
 	if (s->recorder) {
-		if (!recorder_has_stack(s->recorder, stack))
-			session_record_stack(s, p, stack);
-		recorder_event(s->recorder, &ev->h, sizeof(*ev));
+		record_event(s, p, ev, recorded);
 	}
 	enter_books(s, p, ev);
 	if (p->notes.nr_disabled)

@@ -51,7 +51,7 @@ struct session_options {
 	bool no_own_rules; /* leave out the suppressions that programs have in themselves */
 	u64 stop_after;	   /* allocations; 0 = no limit */
 	struct symbolizer_options names;
-	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
+	u64 max_memory;		    /* bytes, for all of heaptap; 0 = session_default_memory() */
 	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
 	bool keeps_place;	    /* session_go_on() may be called */

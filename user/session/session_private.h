@@ -9,6 +9,7 @@
 #include "user/session/session.h"
 #include "user/session/session_dropped.h"
 #include "user/session/session_fill.h"
+#include "user/session/session_memory.h"
 #include "user/session/session_process.h"
 #include "user/session/session_runs.h"
 #include "user/stream/span.h"
@@ -27,8 +28,8 @@ struct session {
 	struct sink sink;
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
-	u64 memory_look_ns, load_looked_ns; /* next session_bound_memory(), last session_look_at_load() */
-	bool is_memory_short, is_shortage_told;
+	u64 load_looked_ns; /* last session_look_at_load() */
+	struct memory_bound bound;
 	struct backlog backlog;	       /* records to enter before all others */
 	struct alloc_table *fns;       /* owned; allocator functions that its records name */
 	struct module_table *modules;  /* owned */
@@ -84,9 +85,6 @@ void session_drop_last_process(struct session *s);
 
 /* A mark that is not recorded. */
 void session_pass_mark(struct session *s, u64 now_ns, const char *text);
-
-/* Limit the books of @s if little memory is left for heaptap. Looks four times a second; costs little. */
-void session_bound_memory(struct session *s);
 
 /* A session without a source. */
 int session_alloc(struct session **out, const struct session_options *o, struct outputs *outs) __must_check;

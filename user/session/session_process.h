@@ -64,8 +64,9 @@ struct process {
 	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
 	struct dropped dropped;		 /* its children, and theirs */
 	char dropped_note[512];
-	const char *texts[18]; /* borrowed; notes for the report that is being written */
+	const char *texts[19]; /* borrowed; notes for the report that is being written */
 	char untraced_notes[7][160];
+	char folded_note[384];
 	struct {
 		u64 nr_checked,
 			nr_outside; /* live blocks that were looked for in the heap, and not found there */

@@ -215,7 +215,7 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 	int err;
 
 	s->ops = &source_recording;
-	err = source_recording_new(&s->source, s, s->options->max_memory);
+	err = source_recording_new(&s->source, s, s->bound.max);
 	if (err) {
 		error("%s: %s: %s", s->options->command, path, strerror(-err));
 		return err;

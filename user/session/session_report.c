@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/fold.h"
 #include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
@@ -152,6 +153,21 @@ int session_suppress(struct session *s, struct process *p)
 	return err ? err : leaks_suppress(p->leaks, session_own_rules(s, p), &names);
 }
 
+/* Callers that are counted for others. False: there are none. */
+static bool note_folded(const struct session *s, struct process *p)
+{
+	struct fold_counts c = heap_folded(p->heap);
+
+	if (!c.callers)
+		return false;
+	snprintf(p->folded_note, sizeof(p->folded_note),
+		 "%s callers, %s of them with live blocks, are counted for the functions that called them "
+		 "([folded callers]), because the books reached --max-memory %s: totals are exact",
+		 human_count(c.callers).text, human_count(c.live_callers).text,
+		 human_bytes(s->bound.max).text);
+	return true;
+}
+
 static void describe_note(struct process *p, struct report_process *out, const char *note)
 {
 	if (out->nr_notes < ARRAY_SIZE(p->texts))
@@ -202,6 +218,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (session_has_span(s))
 		describe_note(p, out, session_span_note(s));
+	if (note_folded(s, p))
+		describe_note(p, out, p->folded_note);
 	nr = note_untraced(p, untraced);
 	for (size_t i = 0; i < nr; i++)
 		describe_note(p, out, untraced[i]);

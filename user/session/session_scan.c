@@ -307,7 +307,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.way = (enum snapshot_way)v->snapshot,
 		.nr_jobs = v->nr_jobs,
 		.max_copy = v->max_copy,
-		.max_memory = s->options->max_memory,
+		.max_memory = session_memory_left(s),
 		.is_price_known = p->is_price_known,
 		.is_traced = o->is_stopped || o->stopper,
 		.pointer_mask = v->pointer_mask,

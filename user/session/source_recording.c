@@ -23,13 +23,10 @@
 
 enum {
 	MAX_PROCESSES = 1 << 16,
-	NAME_COST = 64,	      /* bytes, beside the text */
-	PROCESS_COST = 16384, /* bytes, with its first heap */
-	BYTES_PER_BYTE = 64,
-	CHECK_EVENTS = 1 << 16, /* between looks at the memory used */
+	NAME_COST = 64,		/* bytes, beside the text */
+	PROCESS_COST = 16384,	/* bytes, with its first heap */
+	CHECK_EVENTS = 1 << 12, /* between looks at the memory used */
 };
-
-static const u64 DEFAULT_MEMORY = 160 << 20; /* heaptap as a whole takes 256 MiB then */
 
 struct recording_source {
 	struct session *session;      /* borrowed; owns this */
@@ -251,14 +248,11 @@ static int on_end(struct recording_source *src, const void *rec)
 
 static int check_memory(struct recording_source *src)
 {
-	u64 allowed = BYTES_PER_BYTE * src->nr_bytes;
-
-	if (allowed < src->max_memory)
-		allowed = src->max_memory;
-	if (session_memory(src->session) <= allowed)
+	session_bound_memory(src->session);
+	if (session_memory(src->session) <= src->max_memory)
 		return 0;
 	snprintf(src->why, sizeof(src->why), "its books need more than %s of memory: see --max-memory",
-		 human_bytes(allowed).text);
+		 human_bytes(src->max_memory).text);
 	return -ENOMEM;
 }
 
@@ -396,7 +390,7 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 	src->session = s;
 	src->names.modules = session_modules(s);
 	src->names.fns = session_functions(s);
-	src->max_memory = max_memory ? max_memory : DEFAULT_MEMORY;
+	src->max_memory = max_memory;
 	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
 	if (err) {
 		free(src);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/fold.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
@@ -250,11 +251,29 @@ static u64 whole_of(const struct top_rows *t, const struct report *r)
 	return whole;
 }
 
+/* Where callers were folded, the rows have new numbers: nothing is known of them. */
+static void forget_folded(struct top_rows *t, const struct report *r)
+{
+	u64 nr = 0;
+
+	for (size_t i = 0; i < r->nr_processes; i++)
+		nr += heap_folded(r->processes[i].heap).callers;
+	if (nr == t->nr_folded)
+		return;
+	for (size_t i = 0; i < t->nr_known; i++)
+		free(t->known[i].names);
+	t->nr_known = t->nr = 0;
+	hash_index_clear(&t->index);
+	t->nr_folded = nr;
+}
+
 int top_rows_take(struct top_rows *t, const struct report *r, const char *filter, bool is_tick)
 {
 	struct rows_look look = { .report = r, .filter = filter, .is_tick = is_tick };
-	int err = keep_rates(t, &look.old);
+	int err;
 
+	forget_folded(t, r);
+	err = keep_rates(t, &look.old);
 	t->nr = 0;
 	t->key = NULL;
 	t->is_scanned = false;

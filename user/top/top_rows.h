@@ -35,6 +35,7 @@ struct top_rows {
 	struct top_known *known;      /* owned */
 	size_t nr_known, max_known;
 	struct hash_index index; /* of known */
+	u64 nr_folded;		 /* callers, at the last look: user/heap/fold.h */
 };
 
 void top_rows_fini(struct top_rows *t);
