@@ -89,8 +89,7 @@ struct source_state {
 	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */
 	u32 layout_pid; /* process whose next child's task_struct is copied, to find fields in it; 0 = none */
 	u32 depth;	/* frames per stack, 0 = none */
-	u32 task_blocked_at,
-		task_ptrace_at; /* offsets of blocked, ptrace in struct task_struct; 0 = not known */
+	u32 task_blocked_at, task_ptrace_at; /* offsets in struct task_struct; 0 = not known */
 	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
 	u32 leaving_pid; /* process whose threads stop where they leave their calls; 0 = none */
 	u32 nr_copies;	 /* that traced processes have made of themselves, and that are not traced */

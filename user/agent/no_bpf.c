@@ -19,6 +19,7 @@ const struct source_ops source_inline = { .name = "inline", .probe = probe };
 
 const char *inline_limits_here(const struct caps *caps, bool is_launch)
 {
+	(void)is_launch;
 	return caps->reason;
 }
 
