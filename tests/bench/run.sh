@@ -220,6 +220,38 @@ beside() {
 	wait "$tracer" || true
 }
 
+# server_run KIND [OPTION...]: ten seconds of a server; keeps its CPU time per request as cpu-KIND, its p99 as p99-KIND
+server_run() {
+	local kind=$1 cpu p99
+	shift
+	timeout 120 taskset -c "$cpus" "$bench/server" 10 500 >"$tmp/server" &
+	target=$!
+	sleep 1
+	if [ "$kind" != untraced ]; then
+		env -u HEAPTAP_NO_CODE timeout 60 "$heaptap" attach -q --no-scan -t 8s -o "$tmp/report.json" --force "$@" \
+			"$(pgrep -P "$target")" 2>>"$tmp/log" || true
+	fi
+	wait "$target" || true
+	target=
+	read -r cpu p99 <"$tmp/server" || return 0
+	keep "cpu-$kind" "$cpu"
+	keep "p99-$kind" "$p99"
+}
+
+# From the attach on: the first moments by breakpoints count, too.
+bench_server() {
+	local round
+	for round in 1 2 3; do
+		progress "server: round $round of 3"
+		server_run untraced
+		server_run typed
+		[ "$round" -gt 1 ] || server_run bpf --backend bpf
+	done
+	ratio "attach as typed to a server: CPU per request / untraced" "${ns[cpu-typed]:-}" "${ns[cpu-untraced]:-}" "1.2 x"
+	ratio "the same: p99 / untraced" "${ns[p99-typed]:-}" "${ns[p99-untraced]:-}" "2 x"
+	ratio "the same by --backend bpf: CPU per request / untraced" "${ns[cpu-bpf]:-}" "${ns[cpu-untraced]:-}" "-"
+}
+
 # With --follow the probes are in all processes of the file, and a filter in the programs chooses.
 bench_excluded() {
 	local pair=(-n 300000) round
@@ -574,7 +606,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded watch everything brief memory books tables scan census stops recording \
+[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
 	page compact console screen redis
 for group; do "bench_$group"; done
 progress ""

@@ -317,6 +317,7 @@ busy_until() {
 	stepping
 	start "$HEAPTAP" system --pid "$TARGET" --json -i 1s
 	TAP=$PID
+	wait_for grep -q "system: traces step (pid $TARGET)" "$err"
 	busy_until "^heaptap: auto: inline: step \(pid $TARGET\): .* by code in it"
 	kill -INT "$TAP"
 	ended "$TAP" 0

@@ -177,10 +177,11 @@ void session_bound_memory(struct session *s)
 	u64 bytes = books_of(s), limit = books_limit(s);
 
 	look_at_room(s);
-	if (bytes > limit && bytes >= s->bound.fold_at_bytes && !s->scanning) {
+	/* The agent is too small for that: calls with more stacks than there is room for are counted without theirs. */
+	if (!IS_AGENT && bytes > limit && bytes >= s->bound.fold_at_bytes && !s->scanning) {
 		fold(s);
 		bytes = books_of(s);
-	} else if (stack_table_young(s->stacks) > MAX_YOUNG) {
+	} else if (!IS_AGENT && stack_table_young(s->stacks) > MAX_YOUNG) {
 		stack_table_age(s->stacks);
 		for (size_t i = 0; i < s->nr_processes; i++)
 			heap_age(s->processes[i]->heap);
@@ -201,7 +202,7 @@ bool session_make_room(struct session *s)
 {
 	u64 before = stack_table_memory(s->stacks);
 
-	if (!s->scanning)
+	if (!IS_AGENT && !s->scanning)
 		fold(s);
 	return stack_table_memory(s->stacks) < before;
 }
