@@ -37,6 +37,7 @@ keys() {
 	"$HEAPTAP" attach -q --no-scan --stop-after 200000 -o busy.json "$PID" >out 2>&1
 	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
 	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
+	"$HEAPTAP" run -q --max-memory 24M -o folded.json -- "$T/new_stacks" 12000 >out 2>&1
 	documented >in_manual
 	[ "$(wc -l <in_manual)" -gt 150 ]
 	keys ./*.json >in_reports

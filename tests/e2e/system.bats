@@ -165,10 +165,17 @@ told() { grep -q -- "$1" "$err"; }
 	untouched "$TARGET"
 }
 
-@test "system: --backend inline, which has no stacks, is refused" {
-	run --separate-stderr "$HEAPTAP" system -t 1s --backend inline
+@test "system: --backend inline names the function that grows" {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source was tried on x86_64 only"
+	swelling 65536 10
+	watching --pid "$TARGET" --json -i 1s --backend inline
+	wait_for of "$TARGET" '.zoom.traced and .zoom.finding == "leaks"'
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	run --separate-stderr "$HEAPTAP" system --everything --backend inline
 	[ "$status" -eq 2 ]
-	[[ "$stderr" == *'--backend inline: has no call stacks'* ]]
+	[[ $stderr == *"--everything: its probes are in all processes: use --backend bpf"* ]]
 }
 
 @test "system: programs that are spared are never traced" {

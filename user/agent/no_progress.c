@@ -18,4 +18,6 @@ void progress_bytes(u64 done, u64 all)
 	(void)all;
 }
 
-void progress_end(void) {}
+void progress_end(void)
+{
+}

@@ -236,9 +236,8 @@ const struct option_row option_rows[] = {
 	  .commands = IN(ATTACH) | IN(TOP) | IN(SYSTEM),
 	  NOT_IN_AGENT(
 		  "if breakpoints cost a process more of its CPU time, --backend auto puts code into it; 0% = no "
-		  "limit. system: else let tracing cost it, and the machine, at most so much of a CPU: with shorter "
-		  "stacks, then for a while at a time; with --everything there is no limit unless it is given, and "
-		  "its last step is to take the probes out of the busiest file") },
+		  "limit. system: where that cannot be, let tracing cost it, and the machine, at most so much of a "
+		  "CPU: with shorter stacks, then for a while at a time") },
 	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
 	  NOT_IN_AGENT(
 		  "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
