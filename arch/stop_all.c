@@ -218,11 +218,14 @@ bool stop_all_take(struct stopped_thread *t)
 
 static void let_go(const struct stopped_threads *s, struct stopped_thread *t)
 {
-	if (t->state == STOP_TAKEN)
-		stop_end(t->tid, t->stop, PTRACE_DETACH, t->sig);
-	else if (stop_all_take(t))
+	bool is_killed = t->state == STOP_TAKEN && stop_end(t->tid, t->stop, PTRACE_DETACH, t->sig);
+
+	if (stop_all_take(t))
 		stop_end(t->tid, STOP_ASKED,
 			 s->first_request && t->tid == s->pid ? s->first_request : PTRACE_CONT, 0);
+	/* A signal to another thread has ended it: its end is to be waited for, or its parent would not see it. */
+	if (is_killed)
+		t->state = STOP_ASKED_FOR;
 	if (!is_running(t))
 		t->state = STOP_ENDED;
 }
