@@ -156,8 +156,7 @@ static void forget_ended(struct stopped_threads *s)
 	}
 }
 
-/* Wait for all that were asked, and ask those that are new. 0; or -errno, and all threads run. */
-static int stop_rest(struct stopped_threads *s, u64 end_ns)
+int stop_all_begin(struct stopped_threads *s, u64 end_ns)
 {
 	int nr = 1;
 
@@ -176,11 +175,6 @@ static int stop_rest(struct stopped_threads *s, u64 end_ns)
 	return nr;
 }
 
-int stop_all_begin(struct stopped_threads *s, u64 end_ns)
-{
-	return stop_rest(s, end_ns);
-}
-
 int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const struct stopped_thread *t),
 		  void *ctx, u64 ns, u64 end_ns)
 {
@@ -197,7 +191,7 @@ int stop_all_step(struct stopped_threads *s, bool (*wants)(void *ctx, const stru
 	for (size_t i = 0; i < s->nr; i++)
 		if (s->threads[i].state == STOP_ASKED_FOR)
 			ptrace(PTRACE_INTERRUPT, s->threads[i].tid, 0, 0);
-	return stop_rest(s, end_ns);
+	return stop_all_begin(s, end_ns);
 }
 
 bool stop_all_take(struct stopped_thread *t)

@@ -277,7 +277,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
-	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi, options->taker != NULL);
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi,
+			    options->taker && !options->begins_by_bpf);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links, &s->programs);
