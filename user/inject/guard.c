@@ -14,6 +14,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
 #include "user/lib/proc.h"
@@ -377,7 +378,11 @@ static int change_in_helper(struct guard *g, const struct change *c)
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
+		struct courtesy_hurry hurry;
+
 		helper_process_settle(GUARD_COMM);
+		/* The target is stopped for most of this, and the process ends with it. */
+		courtesy_at_once(&hurry);
 		privileges_drop(PRIVILEGES_GUARDING, 0);
 		g->shared->result = c->make(c);
 		_exit(0);
