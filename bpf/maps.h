@@ -97,8 +97,8 @@ struct source_state {
 	struct pending_fields pending;
 	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
-	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
-	u64 generation;	 /* grows with each change of any process's mappings or tables */
+	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
+	u64 generation;		     /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };

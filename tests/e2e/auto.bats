@@ -271,6 +271,55 @@ busy_until() {
 	done
 }
 
+# endless [SHELL COMMAND...]: a target of which two threads allocate at full speed, and do not end
+endless() {
+	stepping "$@"
+	echo "threads 2 1000000000" >&"${STEP[1]}"
+	wait_for eval '[ "$(ls "/proc/$TARGET/task" | wc -l)" -eq 3 ]'
+}
+
+# ends_in_pairs: of many calls of malloc, each but for those under way has its free
+ends_in_pairs() {
+	nothing_lost
+	jq -e '.processes[0].functions | .malloc > 1000 and (.malloc - .free | fabs) <= 4' "$report" >/dev/null ||
+		{ jq .processes[0].functions "$report"; return 1; }
+	untouched "$TARGET"
+	kill -KILL "$TARGET"
+}
+
+# bats test_tags=core
+@test "auto: attach to a busy program puts code into it at once" {
+	endless
+	attached -i 100ms "$TARGET"
+	grep -Eq "^heaptap: auto: inline: step \(pid $TARGET\): [0-9,.]+ calls a second would cost it about .* % of its CPU time by breakpoints, and about .* by code in it" "$err"
+	lines 1
+	wait_for grep -q '"allocs": [1-9]' "$report"
+	detach
+	by inline
+	no_notes
+	ends_in_pairs
+}
+
+@test "auto: attach to a busy program that cannot have code, or shall not" {
+	local said option
+	for option in --max-cost=0% --backend=bpf --max-cost=10%; do
+		said=0
+		if [ "$option" = --max-cost=10% ]; then
+			endless bash -c 'ulimit -f 400; exec "$@"' bash
+			said=1
+		else
+			endless
+		fi
+		attached -i 100ms "$option" "$TARGET"
+		has_probes "$TARGET"
+		wait_for grep -q '"allocs": [1-9]' "$report"
+		lines "$said"
+		detach
+		by bpf
+		ends_in_pairs
+	done
+}
+
 # While it is stopped for the code, breakpoints come back.
 @test "auto: attach to a busy program that cannot have code: breakpoints stay, and no call is missed" {
 	stepping bash -c 'ulimit -f 400; exec "$@"' bash

@@ -7,9 +7,9 @@
 #include "user/cli/options.h"
 #include "user/cli/options_rooms.h"
 #include "user/inject/piece_object.h"
-#include "user/session/code_choice.h"
 #include "user/session/session_live.h"
 #include "user/session/session_runs.h"
+#include "user/source/call_price.h"
 #include "user/source/source_open.h"
 #include "user/system/price.h"
 
@@ -73,6 +73,6 @@ void attach_price_end(const struct options *o, struct session *s)
 		return;
 	prices.call_ns = load.cpu_ns / 1000 * prices.permille / load.events;
 	/* A child of heaptap is under its filter, and so cannot be measured by inline. */
-	prices.inline_call_ns = CODE_CALL_NS;
+	prices.inline_call_ns = CALL_BY_CODE_NS;
 	session_set_prices(s, &prices);
 }

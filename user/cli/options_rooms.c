@@ -43,6 +43,7 @@ struct source_choice options_source(const struct options *o)
 				       .backend = o->backend,
 				       .on_full = o->on_full,
 				       .check = o->check,
+				       .max_cost = o->max_cost,
 				       .depth = o->depth,
 				       .max_followed = o->follow ? o->max_procs : 0,
 				       .ring_bytes = o->ring_bytes,

@@ -11,6 +11,7 @@
 #include "user/lib/proc.h"
 #include "user/session/session_code.h"
 #include "user/session/session_pace.h"
+#include "user/source/call_price.h"
 
 #define MS 1000000ULL
 /* The choice is told after so much time. What has cost little is forgotten after so much time, or so much CPU time. */
@@ -46,7 +47,8 @@ static struct human probes_share(const struct load *l)
 
 static struct human code_share(const struct load *l)
 {
-	u64 least_ns = l->cpu_ns / 50, own_ns = l->cpu_ns - l->probes_ns, code_ns = l->calls * CODE_CALL_NS;
+	u64 least_ns = l->cpu_ns / 50, own_ns = l->cpu_ns - l->probes_ns,
+	    code_ns = l->calls * CALL_BY_CODE_NS;
 
 	return human_percent(code_ns, (own_ns > least_ns ? own_ns : least_ns) + code_ns + 1);
 }
@@ -139,7 +141,7 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 	for (size_t i = 0; i < nr; i++) {
 		struct process_pace *pace = session_pace(s, i, &nr);
 
-		if (pace && !pace->is_settled)
+		if (pace && pace->awaits_code && !pace->is_settled)
 			look(c, s, pace, now_ns, max_cost);
 	}
 }

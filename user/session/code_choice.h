@@ -9,9 +9,6 @@
 
 struct session;
 
-/* A call by code in a process takes so many nanoseconds, as doc/performance.md has it. */
-enum { CODE_CALL_NS = 100 };
-
 /* One session. All zero: it begins. */
 struct code_choice {
 	u64 begin_ns, next_ns; /* the first look; the next one */

@@ -21,6 +21,7 @@ struct process_pace *session_pace(struct session *s, size_t i, size_t *nr)
 	p->tuned.pace.pid = p->target->pid;
 	p->tuned.pace.comm = p->target->comm;
 	p->tuned.pace.is_image = p->origin == PROCESS_IMAGE;
+	p->tuned.pace.awaits_code = s->ops->awaits_code && s->ops->awaits_code(s->source, p->target->pid);
 	p->tuned.pace.calls = totals.allocs + totals.frees + totals.unknown_frees;
 	return &p->tuned.pace;
 }

@@ -25,7 +25,8 @@ struct process_pace {
 	u64 next_try_ns;	 /* to put code into it */
 	u32 nr_tries;		 /* to put code into it */
 	u64 seen_ns;		 /* its first look */
-	bool is_settled;	 /* it has code, or cannot have it */
+	bool awaits_code;	 /* breakpoints are in it, and it may have code */
+	bool is_settled;	 /* it shall not be tried again */
 	double calls_per_s;	 /* of the last seconds */
 	u32 permyriad;		 /* of a CPU, that tracing costs it */
 	u64 first_ns;		 /* first look; 0 = there was none */

@@ -119,7 +119,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 	int err;
 
 	if (t && t->is_declined)
-		return PROBE_TAKER_DECLINES;
+		return t->is_counting ? PROBE_TAKER_COUNTS : PROBE_TAKER_DECLINES;
 	if (t && (t->is_refused || t->in->state == INJECT_LEFT))
 		return -EOPNOTSUPP;
 	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;

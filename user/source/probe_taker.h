@@ -7,8 +7,11 @@
 struct elf;
 struct source;
 
-/* Of put_in: no function of this process is the taker's; BPF sees all of its calls. */
-enum { PROBE_TAKER_DECLINES = 1 };
+/*
+ * Of put_in. No function of this process is the taker's: BPF sees all of its calls. And, only during
+ * source_bpf_count(): that counts them.
+ */
+enum { PROBE_TAKER_DECLINES = 1, PROBE_TAKER_COUNTS = 2 };
 
 /*
  * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as
@@ -23,6 +26,18 @@ struct probe_taker {
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 	bool (*is_intact)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };
+
+/* How often a process calls functions that would have probes. */
+struct call_rate {
+	u64 calls, time_ns;	 /* so many in this time */
+	u64 own_ns, own_time_ns; /* its CPU time in a time in which nobody counted */
+};
+
+/*
+ * Before anything is put into @t: count its calls of functions for some 50 ms. Blocks so long. Each call takes it one
+ * trap meanwhile, of at most some 2,000. 0; or -errno: it is not known, and nothing is left in @t.
+ */
+int source_bpf_count(const struct source *bpf, struct target *t, struct call_rate *out) __must_check;
 
 /* Take all probes of @pid out: the next update puts them in again, as its taker then says. */
 void source_bpf_place_again(const struct source *bpf, pid_t pid);

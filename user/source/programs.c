@@ -32,6 +32,7 @@ static const char *const program_names[] = {
 	[PROGRAM_INTERNAL_CALL] = "internal_call",
 	[PROGRAM_MAPS_CHANGED] = "maps_changed",
 	[PROGRAM_AT_NOTE] = "at_note",
+	[PROGRAM_COUNT_CALL] = "count_call",
 	[PROGRAM_BEFORE_PTRACE] = "before_ptrace",
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",

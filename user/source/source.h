@@ -29,7 +29,8 @@ struct source_options {
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
 	bool is_auto; /* inline: nobody asked for it; what it cannot see, or might harm, is left to BPF */
-	bool begins_by_bpf;	     /* inline: BPF sees the calls of a process until put_code() */
+	bool begins_by_bpf; /* inline: BPF sees the calls of a process until put_code(), */
+	u32 max_cost; /* but where that would take more than so many thousandths of its CPU time; 0 = no limit */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
@@ -116,6 +117,8 @@ struct source_ops {
 	 * stays; logged unless it was not to be expected. NULL: it cannot.
 	 */
 	int (*put_code)(struct source *s, struct target *t);
+	/* Are breakpoints in @pid, and has put_code() not been refused? NULL with put_code. */
+	bool (*awaits_code)(const struct source *s, pid_t pid);
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */

@@ -265,7 +265,6 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->is_cookie_fixed = !caps->has_cookie;
 	s->stats_fd = -1;
 	s->config.depth = options->depth;
-	s->walks_stacks = options->begins_by_bpf;
 	find_pid_namespace(&s->config);
 	s->config.stops_at_maps = options->stops_at_maps;
 	s->config.max_followed = options->max_followed;

@@ -52,6 +52,13 @@ static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 n
 	return 0;
 }
 
+static const enum program program_at[NR_POINT_KINDS] = {
+	[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
+	[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
+	[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_NOTE] = PROGRAM_AT_NOTE,
+	[POINT_HOOK] = PROGRAM_MAPS_CHANGED,	       [POINT_PTRACE] = PROGRAM_BEFORE_PTRACE,
+};
+
 /* With fixed cookies: each cookie has a load of the program of its own, which its links keep. */
 static int link_fixed(struct bpf_source *s, const struct link_group *group)
 {
@@ -79,17 +86,38 @@ static int link_fixed(struct bpf_source *s, const struct link_group *group)
 	return err;
 }
 
-/* The kernel takes 20 to 50 ms to verify most programs on probes: each is loaded for its first place. */
-static int link_late(struct bpf_source *s, const struct link_group *group)
+const struct programs *source_bpf_load(struct bpf_source *s, enum program which, int *err)
 {
-	struct programs *late = &s->late[group->program];
+	struct programs *late = &s->late[which];
+
+	*err = 0;
+	if (programs_fd(&s->programs, which) >= 0)
+		return &s->programs;
+	if (!late->obj)
+		*err = programs_load_one(late, which, &s->config, s->is_multi, &s->programs);
+	return *err ? NULL : late;
+}
+
+/*
+ * The kernel takes 20 to 50 ms to verify most programs on probes: each is loaded for its first place. While a busy
+ * program runs into the first probes it would take longer, so the others are loaded by then.
+ */
+static int load_late(struct bpf_source *s, const struct probe_point *points, u32 nr)
+{
 	int err = 0;
 
-	if (programs_fd(&s->programs, group->program) >= 0)
-		return link_set_add(s->links, &s->programs, group, s->is_multi);
-	if (!late->obj)
-		err = programs_load_one(late, group->program, &s->config, s->is_multi, &s->programs);
-	return err ? err : link_set_add(s->links, late, group, s->is_multi);
+	for (u32 i = 0; i < nr && !err; i++)
+		if (!s->is_cookie_fixed)
+			source_bpf_load(s, program_at[points[i].kind], &err);
+	return err;
+}
+
+static int link_late(struct bpf_source *s, const struct link_group *group)
+{
+	int err;
+	const struct programs *programs = source_bpf_load(s, group->program, &err);
+
+	return err ? err : link_set_add(s->links, programs, group, s->is_multi);
 }
 
 /* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
@@ -113,12 +141,6 @@ static u64 cookie_of(const struct probed_file *f, const struct probe_point *poin
 static int link_points(struct bpf_source *s, const struct probed_file *f, const struct elf *elf,
 		       const struct probe_point *points, size_t nr, struct link_group *g)
 {
-	static const enum program programs[NR_POINT_KINDS] = {
-		[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
-		[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
-		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_NOTE] = PROGRAM_AT_NOTE,
-		[POINT_HOOK] = PROGRAM_MAPS_CHANGED,	       [POINT_PTRACE] = PROGRAM_BEFORE_PTRACE,
-	};
 	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
 
 	if (!offsets || !cookies)
@@ -130,7 +152,7 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 			return err;
 		cookies[i] = cookie_of(f, &points[i], g->pid);
 	}
-	g->program = programs[points->kind];
+	g->program = program_at[points->kind];
 	g->is_return = points->kind == POINT_RETURN;
 	g->offsets = offsets;
 	g->cookies = cookies;
@@ -168,8 +190,8 @@ static int note_links(struct bpf_source *s, const struct module *m, pid_t pid, b
 	return 0;
 }
 
-/* The first markers at all: from now on stacks are walked in the kernel. */
-static int begin_notes(struct bpf_source *s, const struct target *t)
+/* The first markers or breakpoints beside a taker: from now on stacks are walked in the kernel. */
+static int begin_walks(struct bpf_source *s, const struct target *t)
 {
 	s->walks_stacks = true;
 	return s->options.taker && s->tables ? source_bpf_update_tables(s, t) : 0;
@@ -217,6 +239,8 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	struct linked_file had = { 0 };
 	u32 next = 0, nr = f->nr_points;
 
+	if (err == PROBE_TAKER_COUNTS)
+		return call_count_add(&s->count, map->module, f, elf);
 	if (taker && !is_taken) {
 		err = changed_code_refuse(t, map, f, elf);
 		if (known)
@@ -224,8 +248,8 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	}
 	if (!err && taker)
 		err = note_links(s, map->module, t->pid, !is_taken, &had);
-	if (!err && !s->walks_stacks && has_notes(f))
-		err = begin_notes(s, t);
+	if (!err && !s->walks_stacks && (!is_taken || has_notes(f)))
+		err = begin_walks(s, t);
 	if (err)
 		return err;
 	note_late(s, known, f);
@@ -236,6 +260,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		next++;
 	while (had.has_notes && nr > next && f->points[nr - 1].kind >= POINT_NOTE)
 		nr--;
+	err = load_late(s, f->points + next, nr - next);
 	while (next < nr && !err) {
 		struct link_group g = { .fd = map->module->fd,
 					.pid = scope_of(s, t->pid),

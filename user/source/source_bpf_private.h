@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/source/bystanders.h"
+#include "user/source/call_count.h"
 #include "user/source/copies.h"
 #include "user/source/links.h"
 #include "user/source/placing.h"
@@ -23,6 +24,7 @@ struct bpf_source {
 	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
 	struct placing placing;
 	struct copies copies;
+	struct call_count count;
 	struct linked_file *linked; /* owned; beside a taker */
 	size_t nr_linked, max_linked;
 	struct bpf_process *processes; /* owned */
@@ -61,6 +63,9 @@ extern const struct placing_ops bpf_place, bpf_place_for_taker;
 
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);
+
+/* Load the program for places that are not in each trace, unless it is loaded. NULL: logged, and *@err is set. */
+const struct programs *source_bpf_load(struct bpf_source *s, enum program which, int *err);
 
 /* NULL: it is not known. */
 struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid);

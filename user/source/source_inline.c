@@ -18,6 +18,7 @@
 #include "user/lib/array.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/inline_count.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_switch.h"
@@ -198,9 +199,12 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	}
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
-	if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
+	if (t->rate.calls)
+		inline_count_tell(target, &t->rate);
+	else if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
 		info("auto: inline: code in the program sees its calls; --backend bpf puts none in");
 	s->is_used = true;
+	t->rate.calls = 0;
 	/* -ESRCH: it has executed a program, or has ended. */
 	if (err && err != -ESRCH)
 		error("inline: PID %d: its probes cannot be switched on: %s", t->pid, strerror(-err));
@@ -263,15 +267,21 @@ static bool has_leader(const struct target *t)
 	return false;
 }
 
-/* BPF sees the calls of @t until put_code(). */
-static int begin_by_bpf(struct inline_source *s, const struct target *t)
+/* BPF sees the calls of @t until put_code(), unless that would be too dear from the start. */
+static int begin_by_bpf(struct inline_source *s, struct target *t)
 {
+	struct call_rate rate = { 0 };
 	int err = inline_source_add(s, t);
 	struct inline_target *new = inline_source_find(s, t->pid);
 
-	if (!err)
-		new->is_declined = new->awaits_code = true;
-	return err;
+	if (err)
+		return err;
+	new->is_declined = new->awaits_code = true;
+	if (!inline_count_is_dear(s, t, &rate))
+		return 0;
+	new->is_declined = new->awaits_code = false;
+	new->rate = rate;
+	return inline_waker_start(&s->waker);
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
@@ -304,6 +314,13 @@ static int switch_over(struct inline_source *s, struct target *target, struct in
 	if (nr < 0)
 		return nr;
 	return t->is_declined ? -EOPNOTSUPP : 0;
+}
+
+static bool source_inline_awaits_code(const struct source *source, pid_t pid)
+{
+	const struct inline_target *t = inline_source_find((const struct inline_source *)source, pid);
+
+	return t && t->awaits_code;
 }
 
 static int source_inline_put_code(struct source *source, struct target *target)
@@ -698,6 +715,7 @@ const struct source_ops source_inline = {
 	.expect = source_inline_expect,
 	.attach = source_inline_attach,
 	.put_code = source_inline_put_code,
+	.awaits_code = source_inline_awaits_code,
 	.update = source_inline_update,
 	.unchanged = source_inline_unchanged,
 	.fork = source_inline_fork,

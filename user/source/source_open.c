@@ -96,6 +96,7 @@ static int try_inline(struct source **source, const struct source_ops **ops, str
 
 	inlined.is_auto = true;
 	inlined.begins_by_bpf = c->code == CODE_LATER;
+	inlined.max_cost = c->max_cost;
 	err = why ? -EOPNOTSUPP : source_inline.create(source, &inlined, caps);
 	if (!err)
 		*ops = &source_inline;

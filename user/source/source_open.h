@@ -21,7 +21,7 @@ enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
 enum source_code {
 	CODE_NEVER,
 	CODE_FIRST, /* each that can, from its start */
-	CODE_LATER, /* each that session_put_code() names; breakpoints are in it before */
+	CODE_LATER, /* each that session_put_code() names, and each for which breakpoints would be too dear */
 };
 
 /* The demands on a source. Strings and lists are borrowed. */
@@ -33,6 +33,7 @@ struct source_choice {
 	u32 on_full;	     /* enum source_on_full */
 	u32 max_followed;    /* most children that are traced too at a time; 0 = none */
 	u32 code;	     /* enum source_code */
+	u32 max_cost;	     /* with CODE_LATER: too dear is what takes more, in thousandths; 0 = no limit */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
 	bool guess;	      /* find allocators of static programs by their code */

@@ -13,9 +13,9 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
-#include "user/session/code_choice.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/source/call_price.h"
 
 enum { ROUNDS = 4, PAIRS = 2000, CALLS = 2 * PAIRS, BLOCK_BYTES = 64, MEASURE_EVERY = 10 };
 
@@ -211,7 +211,7 @@ void price_look(struct price *p, struct session *s, const struct price_of_call *
 	p->calls = calls;
 	p->time_ns = now_ns;
 	if (!strcmp(session_backend(s), "inline")) {
-		p->permyriad = (u32)(p->calls_per_s * CODE_CALL_NS / 1e5);
+		p->permyriad = (u32)(p->calls_per_s * CALL_BY_CODE_NS / 1e5);
 		return;
 	}
 	measure_programs(p, s, of, calls);

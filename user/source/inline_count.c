@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses the first way to see the calls of a running process by a count of a moment. */
+#include "user/source/inline_count.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/call_price.h"
+
+/*
+ * The count is of a moment, in which there may have been more calls than later. Where breakpoints would take less than
+ * so much of a CPU, in thousandths, they are put in, and watched (user/session/code_choice.h).
+ */
+enum { SURE_PERMILLE = 30 };
+
+bool inline_count_is_dear(struct inline_source *s, struct target *t, struct call_rate *rate)
+{
+	struct inline_target *known = inline_source_find(s, t->pid);
+	u64 ns;
+	int err;
+
+	if (!s->options.max_cost || !s->may_decline || !known || proc_reader(t->pid) != t->pid)
+		return false;
+	known->is_counting = true;
+	err = source_bpf_count(s->bpf, t, rate);
+	known->is_counting = false;
+	if (err) {
+		debug("inline: PID %d: its calls are not counted: %s", t->pid, strerror(-err));
+		return false;
+	}
+	ns = rate->calls * CALL_BY_BPF_NS;
+	debug("inline: PID %d: %llu calls in %llu us, %llu us of CPU time in %llu us", t->pid,
+	      (unsigned long long)rate->calls, (unsigned long long)rate->time_ns / 1000,
+	      (unsigned long long)rate->own_ns / 1000, (unsigned long long)rate->own_time_ns / 1000);
+	return ns * 1000 > rate->time_ns * SURE_PERMILLE &&
+	       call_price_permille(rate, CALL_BY_BPF_NS) > s->options.max_cost;
+}
+
+void inline_count_tell(const struct target *t, const struct call_rate *rate)
+{
+	info("auto: inline: %s (pid %d): %s calls a second would cost it about %s of its CPU time by breakpoints, "
+	     "and about %s by code in it; --backend bpf puts none in",
+	     t->comm, (int)t->pid, human_count(call_rate_per_s(rate)).text,
+	     human_percent(call_price_permille(rate, CALL_BY_BPF_NS), 1000).text,
+	     human_percent(call_price_permille(rate, CALL_BY_CODE_NS), 1000).text);
+}
