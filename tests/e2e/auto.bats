@@ -290,11 +290,16 @@ ends_in_pairs() {
 # bats test_tags=core
 @test "auto: attach to a busy program puts code into it at once" {
 	endless
-	attached -i 100ms "$TARGET"
-	grep -Eq "^heaptap: auto: inline: step \(pid $TARGET\): [0-9,.]+ calls a second would cost it about .* % of its CPU time by breakpoints, and about .* by code in it" "$err"
+	# Beside other load a busy program may get no CPU while its calls are counted.
+	for _ in {1..5}; do
+		attached -i 100ms "$TARGET"
+		! grep -Eq "^heaptap: auto: inline: step \(pid $TARGET\): [0-9,.]+ calls a second would cost it about .* % of its CPU time by breakpoints, and about .* by code in it" "$err" || break
+		detach
+	done
 	lines 1
 	wait_for grep -q '"allocs": [1-9]' "$report"
 	detach
+	grep -q "would cost" "$err"
 	by inline
 	no_notes
 	ends_in_pairs

@@ -31,16 +31,15 @@ list_events() {
 	cd "$BATS_TEST_TMPDIR"
 	start "$T/turns" 1000000000
 	TARGET=$PID
-	enough=(-q --no-scan --stop-after 200000)
+	# Of little CPU time, its own time in the kernel would not be known.
+	wait_for eval '[ "$(cut -d" " -f14 /proc/$TARGET/stat)" -gt 20 ]'
+	enough=(-q --no-scan --stop-after 200000 --backend bpf)
 	"$HEAPTAP" attach "${enough[@]}" -o r.json -o r.txt "$TARGET"
-	[ "$(jq -r .backend r.json)" = bpf ]
 	jq -e '.cost | .probes_permille > 200 and .call_ns > .inline_call_ns and .inline_call_ns > 0' r.json
 	tr "\n" " " <r.txt | tr -s " " | grep -F " probes " | grep -E "for a call, .* of the program.s CPU time, .* with --backend inline"
-	# A program that makes few calls, and one whose backend was chosen.
-	"$HEAPTAP" run -q -o few.json -- "$T/leak"
-	"$HEAPTAP" attach "${enough[@]}" --backend bpf -o chosen.json "$TARGET"
+	# A program that makes few calls.
+	"$HEAPTAP" run -q --backend bpf -o few.json -- "$T/leak"
 	jq -e '.cost | .events > 0 and (has("call_ns") | not)' few.json
-	jq -e '.cost | .events > 0 and (has("call_ns") | not)' chosen.json
 }
 
 # bats test_tags=core

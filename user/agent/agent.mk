@@ -9,7 +9,7 @@ AGENT_CPU  := $(patsubst arm%,arm,$(patsubst i%86,i386,$(AGENT_CPU)))
 AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
 # Files for the machine that has the names. user/cli/options.h leaves their commands and options out: is_left_out.
-AGENT_LESS := user/cli/attach_price.c user/cli/cmd_connect.c user/cli/cmd_report.c user/cli/page_file.c user/cli/cmd_completion.c user/cli/cmd_demo.c user/cli/cmd_diff.c user/cli/report_file.c user/cli/series_command.c user/session/session_replay.c \
+AGENT_LESS := user/cli/cmd_connect.c user/cli/cmd_report.c user/cli/page_file.c user/cli/cmd_completion.c user/cli/cmd_demo.c user/cli/cmd_diff.c user/cli/report_file.c user/cli/series_command.c user/session/session_replay.c user/session/session_price.c \
               user/cli/cmd_console.c user/cli/cmd_top.c user/cli/cmd_system.c user/cli/cmd_census.c $(wildcard user/census/*.c user/system/*.c user/metrics/*.c user/top/top*.c user/console/*.c user/core/*.c user/session/session_core.c user/session/session_pace.c user/report/report_memory.c user/report/report_place.c user/report/report_blocks.c user/report/block_list.c user/scan/memory_view.c user/session/source_replay*.c user/report/diff*.c user/report/html_*.c user/report/report_html.c) \
               user/remote/source_remote.c user/remote/source_remote_scan.c user/session/source_recording.c \
               user/session/source_recording_scan.c user/session/kind_list.c user/remote/remote_link.c user/remote/remote_ssh.c user/lib/json_read.c user/lib/proc_limit.c \

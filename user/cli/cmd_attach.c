@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "user/cli/attach_price.h"
 #include "user/cli/commands.h"
 #include "user/session/code_choice.h"
 #include "user/session/control.h"
@@ -144,8 +143,6 @@ static int end(struct attach *a, struct session *s, struct control *c)
 		session_scan(s, tracees_stopper(&a->tracees), true);
 	leave(a, s);
 	session_stop(s);
-	if (!IS_AGENT)
-		attach_price_end(o, s);
 	trace_metrics_end(&a->metrics, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
@@ -171,8 +168,6 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
-	if (!IS_AGENT)
-		attach_price_begin(o, s);
 	trace(a, s, c);
 	return end(a, s, c);
 }

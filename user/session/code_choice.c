@@ -8,9 +8,9 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
-#include "user/lib/proc.h"
 #include "user/session/session_code.h"
 #include "user/session/session_pace.h"
+#include "user/session/session_price.h"
 #include "user/source/call_price.h"
 
 #define MS 1000000ULL
@@ -19,22 +19,19 @@ static const u64 enough_ns = 1000 * MS, longest_ns = 5000 * MS, enough_cpu_ns = 
 /* How often processes are looked at: at first, and later. */
 static const u64 early_ns = 2000 * MS, early_look_ns = 20 * MS, look_ns = 200 * MS;
 
-/* A call by breakpoints, on any machine and beside any load. */
-enum { CHEAPEST_CALL_NS = 500, DEAREST_CALL_NS = 100 * 1000 };
-
 /* To stop a process while no thread of it is in a call. After each try it has twice the time until the next one. */
 enum { MAX_TRIES = 10 };
 static const u64 try_again_ns = 200 * MS;
 
 /* The time of a process since the last look. */
 struct load {
-	u64 calls, cpu_ns, time_ns, probes_ns; /* probes_ns: of cpu_ns, within CODE_CHOICE_TICKS_NS */
+	u64 calls, cpu_ns, time_ns, probes_ns; /* probes_ns: of cpu_ns, within SESSION_PRICE_TICKS_NS */
 };
 
 /* Have breakpoints cost more than they may? Nobody minds one part of a hundred of a CPU. */
 static bool is_dear(const struct load *l, u32 max_cost)
 {
-	u64 sure_ns = l->probes_ns > CODE_CHOICE_TICKS_NS ? l->probes_ns - CODE_CHOICE_TICKS_NS : 0;
+	u64 sure_ns = l->probes_ns > SESSION_PRICE_TICKS_NS ? l->probes_ns - SESSION_PRICE_TICKS_NS : 0;
 
 	return sure_ns * 1000 > l->cpu_ns * max_cost && sure_ns > l->time_ns / 100;
 }
@@ -65,7 +62,7 @@ static void tell(struct code_choice *c, const struct process_pace *pace, const s
 		     "and about %s by code in it; --backend bpf puts none in",
 		     pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
 		     code_share(l).text);
-	else if (l->probes_ns < CODE_CHOICE_TICKS_NS)
+	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
 		     human_count(rate).text, rate == 1 ? "" : "s");
 	else
@@ -101,24 +98,22 @@ static void look(struct code_choice *c, struct session *s, struct process_pace *
 		 u32 max_cost)
 {
 	const struct process_moment then = pace->last;
-	struct process_moment now = { .calls = pace->calls, .time_ns = now_ns };
-	struct proc_stat stat;
+	struct process_moment now;
 	bool is_too_dear;
 	struct load l;
 
-	if (proc_read_stat(&stat, pace->pid))
+	if (!session_price_look(&now, pace->pid))
 		return;
-	now.user_ns = stat.user_ns;
-	now.system_ns = stat.system_ns;
+	now.calls = pace->calls;
 	if (!then.time_ns) {
-		pace->own_permille = code_choice_own(&now);
+		session_price_own(&now, &pace->own_permille);
 		pace->seen_ns = now_ns;
 	}
 	if (then.time_ns && now.calls >= then.calls) {
 		l = (struct load){ .calls = now.calls - then.calls,
 				   .cpu_ns = now.user_ns + now.system_ns - then.user_ns - then.system_ns,
 				   .time_ns = now_ns - then.time_ns,
-				   .probes_ns = code_choice_price(&then, &now, pace->own_permille) };
+				   .probes_ns = session_price(&then, &now, pace->own_permille) };
 		is_too_dear = may_have_code(pace, now_ns) && is_dear(&l, max_cost);
 		if (is_too_dear || l.time_ns >= enough_ns)
 			choose(c, s, pace, &l, is_too_dear);
@@ -144,28 +139,4 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 		if (pace && pace->awaits_code && !pace->is_settled)
 			look(c, s, pace, now_ns, max_cost);
 	}
-}
-
-u64 code_choice_price(const struct process_moment *then, const struct process_moment *now, u32 own_permille)
-{
-	u64 calls = now->calls - then->calls, user_ns = now->user_ns - then->user_ns,
-	    system_ns = now->system_ns - then->system_ns;
-	u64 own_ns = user_ns / 1000 * own_permille, ns = system_ns > own_ns ? system_ns - own_ns : 0;
-
-	if (ns < calls * CHEAPEST_CALL_NS)
-		ns = calls * CHEAPEST_CALL_NS;
-	if (ns > calls * DEAREST_CALL_NS)
-		ns = calls * DEAREST_CALL_NS;
-	return ns < user_ns + system_ns ? ns : user_ns + system_ns;
-}
-
-u32 code_choice_own(const struct process_moment *m)
-{
-	/* Of so little time nothing can be said. */
-	const u64 enough = 5 * CODE_CHOICE_TICKS_NS, most = 100 * 1000;
-	u64 own = m->user_ns ? m->system_ns * 1000 / m->user_ns : most;
-
-	if (m->user_ns + m->system_ns < enough)
-		return 500;
-	return (u32)(own < most ? own : most);
 }

@@ -21,16 +21,3 @@ struct code_choice {
  * Does nothing if session_put_code() cannot.
  */
 void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, bool is_quiet);
-
-/*
- * The nanoseconds of its CPU time that breakpoints have cost a process from @then to @now. Their traps, and what runs
- * there, are time in the kernel: all that the process has of that beyond its own, which was @own_permille thousandths
- * of its time in the program before. Within limits of what a call may cost. The kernel counts by ticks: within
- * CODE_CHOICE_TICKS_NS.
- */
-#define CODE_CHOICE_TICKS_NS 20000000ULL
-u64 code_choice_price(const struct process_moment *then, const struct process_moment *now,
-		      u32 own_permille) __must_check;
-
-/* @own_permille of a process that nobody traced until @m. */
-u32 code_choice_own(const struct process_moment *m) __must_check;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "user/heap/heap.h"
@@ -11,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
+#include "user/source/call_price.h"
 
 bool session_knows(const struct session *s, pid_t pid)
 {
@@ -41,60 +43,68 @@ u64 session_events(const struct session *s)
 	return nr;
 }
 
-struct report_cost session_cost(const struct session *s)
+/* In a short time nobody minds breakpoints; and one part of so many is much, for a report. */
+enum { LEAST_CPU_NS = 300 * 1000 * 1000, SHARE = 5 };
+
+/* The price for the process with most events, if it is high. */
+static void price_breakpoints(const struct session *s, struct report_cost *cost)
 {
-	bool is_known = !s->is_replayed && !s->ops->tracer;
-
-	return (struct report_cost){ .events = session_events(s),
-				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
-							: 0,
-				     .call_ns = s->windows.prices.call_ns,
-				     .inline_call_ns = s->windows.prices.inline_call_ns,
-				     .probes_permille = s->windows.prices.permille };
-}
-
-/* The CPU time of @pid; 0 = not known. */
-static u64 cpu_time_ns(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) ? 0 : clock_ns(clock);
-}
-
-void session_look_at_load(struct session *s)
-{
-	/* Each process takes some 2 us: a look takes at most some 0.1 % of the time. */
-	const u64 period_ns = 100000000 + 2000000 * (u64)s->nr_processes;
-	u64 now_ns = clock_now_ns(), cpu_ns = 0;
-
-	if (s->is_replayed || session_told(s) || now_ns < s->load_looked_ns + period_ns)
-		return;
-	s->load_looked_ns = now_ns;
-	for (size_t i = 0; i < s->nr_processes; i++) {
-		struct process *p = s->processes[i];
-		const struct session_load load = { p->nr_events,
-						   process_is_over(p) ? 0 : cpu_time_ns(p->target->pid) };
-
-		if (load.cpu_ns && p->last.cpu_ns && load.cpu_ns > p->last.cpu_ns)
-			cpu_ns += load.cpu_ns - p->last.cpu_ns;
-		p->first = p->first.cpu_ns ? p->first : load;
-		p->last = load.cpu_ns ? load : p->last;
-	}
-	session_look_at_runs(s, cpu_ns, now_ns);
-}
-
-struct session_load session_load(const struct session *s)
-{
-	struct session_load load = { 0 };
+	const struct process *most = NULL;
+	u64 calls = 0, cpu_ns, ns;
 
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		const struct process *p = s->processes[i];
 
-		if (p->last.events - p->first.events > load.events)
-			load = (struct session_load){ p->last.events - p->first.events,
-						      p->last.cpu_ns - p->first.cpu_ns };
+		if (p->last.calls - p->first.calls <= calls)
+			continue;
+		calls = p->last.calls - p->first.calls;
+		most = p;
 	}
-	return load;
+	if (!most || !most->is_own_known)
+		return;
+	cpu_ns = most->last.user_ns + most->last.system_ns - most->first.user_ns - most->first.system_ns;
+	ns = session_price(&most->first, &most->last, most->own_permille);
+	if (cpu_ns < LEAST_CPU_NS || ns * SHARE < cpu_ns)
+		return;
+	cost->call_ns = ns / calls;
+	cost->inline_call_ns = CALL_BY_CODE_NS;
+	cost->probes_permille = ns * 1000 / cpu_ns;
+}
+
+struct report_cost session_cost(const struct session *s)
+{
+	bool is_known = !s->is_replayed && !s->ops->tracer;
+	struct report_cost cost = { .events = session_events(s),
+				    .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
+						       : 0 };
+
+	if (!IS_AGENT && cost.cpu_ns && !strcmp(session_backend(s), source_bpf.name))
+		price_breakpoints(s, &cost);
+	return cost;
+}
+
+void session_look_at_load(struct session *s)
+{
+	/* Each process takes some 50 us: looks take at most some 0.1 % of the time. */
+	const u64 period_ns = 100000000 + 50000000 * (u64)s->nr_processes;
+	u64 now_ns = clock_now_ns();
+
+	if (IS_AGENT || s->is_replayed || session_told(s) || now_ns < s->load_looked_ns + period_ns)
+		return;
+	s->load_looked_ns = now_ns;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+		struct process_moment now;
+
+		if (process_is_over(p) || !session_price_look(&now, p->target->pid))
+			continue;
+		now.calls = p->nr_events;
+		if (!p->first.time_ns) {
+			p->first = now;
+			p->is_own_known = session_price_own(&now, &p->own_permille);
+		}
+		p->last = now;
+	}
 }
 
 const char *session_backend(const struct session *s)

@@ -16,19 +16,14 @@ bool session_knows(const struct session *s, pid_t pid);
 /* Events of all processes so far. */
 u64 session_events(const struct session *s);
 
-/* The cost of this heaptap so far. Not known of a recording, and by ptrace, where another process does the work. */
+/*
+ * The cost of this heaptap so far, and of its breakpoints where BPF has them. Not known of a recording, and by ptrace,
+ * where another process does the work.
+ */
 struct report_cost session_cost(const struct session *s);
 
 /* Look at the CPU time of all processes; does nothing if the last look was just before. */
 void session_look_at_load(struct session *s);
-
-/* Events of a process, and its CPU time meanwhile. */
-struct session_load {
-	u64 events, cpu_ns;
-};
-
-/* Of the process with most events, between the first look at it and the last. */
-struct session_load session_load(const struct session *s);
 
 /* The name of the source. */
 const char *session_backend(const struct session *s);

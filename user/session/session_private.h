@@ -11,7 +11,6 @@
 #include "user/session/session_fill.h"
 #include "user/session/session_memory.h"
 #include "user/session/session_process.h"
-#include "user/session/session_runs.h"
 #include "user/stream/span.h"
 
 /* A process that another one began to trace by ptrace. */
@@ -56,8 +55,7 @@ struct session {
 	struct probe_custom *custom; /* owned */
 	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
 	u64 start_ns, start_cpu_ns;  /* the first target's probes were in; CPU time of heaptap until then */
-	struct run_windows windows;
-	u64 stop_ns; /* 0 = tracing continues */
+	u64 stop_ns;		     /* 0 = tracing continues */
 	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
 	bool has_lost_stacks, has_failed, has_judged;
 	const char *cut_note;		     /* why a signal left no last verdicts; NULL = none did */

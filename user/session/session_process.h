@@ -6,6 +6,7 @@
 #include "user/session/session_dropped.h"
 #include "user/session/session_live.h"
 #include "user/session/session_notes.h"
+#include "user/session/session_price.h"
 #include "user/session/session_tune.h"
 #include "user/heap/trend.h"
 
@@ -54,7 +55,9 @@ struct process {
 	 * heaptap could read its name, and that may have been another process's.
 	 */
 	bool is_hidden;
-	struct session_load first, last; /* what it had at looks: session_look_at_load() */
+	struct process_moment first, last; /* at looks: session_look_at_load() */
+	u32 own_permille;		   /* session_price_own(), at the first one */
+	bool is_own_known;
 	u64 nr_events;			 /* its own, not those of the parent */
 	struct leaks *leaks;		 /* owned; for the next report, NULL = not scanned */
 	struct suppress_list *own_rules; /* owned; of its program; NULL = none */

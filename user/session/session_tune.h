@@ -3,15 +3,11 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/session/session_price.h"
 #include "user/source/source_told.h"
 
 struct process;
 struct session;
-
-/* A process at one moment: its calls, and its CPU time in the program and in the kernel. */
-struct process_moment {
-	u64 calls, user_ns, system_ns, time_ns; /* time 0: there was none */
-};
 
 /* How fast a process allocates, for whoever limits the cost of that: session_pace(). */
 struct process_pace {

@@ -16,6 +16,9 @@
 static const u64 own_ns = 10 * MS, longest_ns = 50 * MS, pause_ns = MS;
 enum { ENOUGH_CALLS = 2000 };
 
+/* Each has a link of its own, which takes milliseconds to end. */
+enum { MAX_FILES = 16 };
+
 /* Of link_set_drop_group(). Those of files are smaller. */
 enum { GROUP = 0x7fffffff };
 
@@ -86,8 +89,8 @@ static int count(struct bpf_source *s, const struct target *t, struct call_rate 
 
 	if (!err && clock_getcpuclockid(t->pid, &clock))
 		err = -ESRCH;
-	if (err || !s->count.nr)
-		return err;
+	if (err || !s->count.nr || s->count.nr > MAX_FILES)
+		return err ? err : -E2BIG;
 	see_own_time(rate, clock);
 	err = put_in(s, t->pid);
 	if (!err)
