@@ -325,6 +325,17 @@ ends_in_pairs() {
 	done
 }
 
+@test "auto: run by breakpoints that take most of the program's time says so meanwhile, once" {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start "$HEAPTAP" run --backend bpf -o "$report" -- "$T/turns" 1000000000
+	TAP=$PID
+	wait_for grep -Eq '^heaptap: run: breakpoints take about [0-9.]+ % of the CPU time of turns \(pid [0-9]+\): .* for each of its calls' "$err"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	[ "$(grep -c 'breakpoints take' "$err")" -eq 1 ]
+}
+
 # While it is stopped for the code, breakpoints come back.
 @test "auto: attach to a busy program that cannot have code: breakpoints stay, and no call is missed" {
 	stepping bash -c 'ulimit -f 400; exec "$@"' bash

@@ -10,6 +10,8 @@
 #include "user/cli/options.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/tracees.h"
@@ -21,6 +23,7 @@
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
+static const u64 price_after_ns = 3000000000;
 
 struct run {
 	const struct options *options;
@@ -101,11 +104,25 @@ static void handle(struct run *r, struct control *c, enum control_event event, i
 	}
 }
 
-/* The line on the terminal while the program runs. */
+/* What is said while the program runs. */
 struct run_line {
 	struct status_line line;
 	bool has_line;
+	u64 price_ns; /* when to tell that breakpoints are dear; 0 = it was told */
 };
+
+/* The program is slow because of breakpoints, and its user may wonder. */
+static void tell_price(struct run_line *p, const struct session *s)
+{
+	const struct session_probes probes = session_probes(s);
+
+	if (!p->price_ns || clock_now_ns() < p->price_ns || probes.ns <= probes.cpu_ns / 2)
+		return;
+	p->price_ns = 0;
+	info("run: breakpoints take about %s of the CPU time of %s (pid %d): %s for each of its calls",
+	     human_percent(probes.ns, probes.cpu_ns).text, probes.process->comm, (int)probes.process->pid,
+	     human_duration(probes.ns / probes.calls).text);
+}
 
 /* One round: wait for a moment, enter the events, do what was asked for. */
 static enum control_event go_on(struct run *r, struct control *c, struct run_line *p)
@@ -122,6 +139,8 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 		session_bound_ended(r->tracees.session);
 	if (!r->tracees.is_finished && session_is_enough(r->tracees.session))
 		control_stop_soon(c);
+	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
+		tell_price(p, r->tracees.session);
 	if (p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
 		status_line_round(&p->line, r->tracees.session);
 	return event;
@@ -146,7 +165,8 @@ static void await_children(struct run *r, struct control *c, struct run_line *p)
 static void follow(struct run *r, struct control *c)
 {
 	struct run_line p = { .has_line =
-				      r->options->status && !r->options->quiet && log_status_is_possible() };
+				      r->options->status && !r->options->quiet && log_status_is_possible(),
+			      .price_ns = clock_now_ns() + price_after_ns };
 
 	control_listen(c);
 	control_start_clocks(c);

@@ -46,29 +46,42 @@ u64 session_events(const struct session *s)
 /* In a short time nobody minds breakpoints; and one part of so many is much, for a report. */
 enum { LEAST_CPU_NS = 300 * 1000 * 1000, SHARE = 5 };
 
-/* The price for the process with most events, if it is high. */
-static void price_breakpoints(const struct session *s, struct report_cost *cost)
+static u64 calls_of(const struct process *p)
+{
+	return p->last.calls - p->first.calls;
+}
+
+struct session_probes session_probes(const struct session *s)
 {
 	const struct process *most = NULL;
-	u64 calls = 0, cpu_ns, ns;
 
-	for (size_t i = 0; i < s->nr_processes; i++) {
-		const struct process *p = s->processes[i];
+	if (IS_AGENT || strcmp(session_backend(s), source_bpf.name) != 0)
+		return (struct session_probes){ 0 };
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (calls_of(s->processes[i]) > (most ? calls_of(most) : 0))
+			most = s->processes[i];
+	if (!most)
+		return (struct session_probes){ 0 };
+	return (struct session_probes){
+		.process = most->target,
+		.calls = calls_of(most),
+		.ns = session_price(&most->first, &most->last, most->own_permille),
+		.cpu_ns = most->last.user_ns + most->last.system_ns - most->first.user_ns -
+			  most->first.system_ns,
+		.is_sure = most->is_own_known,
+	};
+}
 
-		if (p->last.calls - p->first.calls <= calls)
-			continue;
-		calls = p->last.calls - p->first.calls;
-		most = p;
-	}
-	if (!most || !most->is_own_known)
+/* The price of breakpoints, if it is high. */
+static void price_breakpoints(const struct session *s, struct report_cost *cost)
+{
+	struct session_probes p = session_probes(s);
+
+	if (!p.is_sure || p.cpu_ns < LEAST_CPU_NS || p.ns * SHARE < p.cpu_ns)
 		return;
-	cpu_ns = most->last.user_ns + most->last.system_ns - most->first.user_ns - most->first.system_ns;
-	ns = session_price(&most->first, &most->last, most->own_permille);
-	if (cpu_ns < LEAST_CPU_NS || ns * SHARE < cpu_ns)
-		return;
-	cost->call_ns = ns / calls;
+	cost->call_ns = p.ns / p.calls;
 	cost->inline_call_ns = CALL_BY_CODE_NS;
-	cost->probes_permille = ns * 1000 / cpu_ns;
+	cost->probes_permille = p.ns * 1000 / p.cpu_ns;
 }
 
 struct report_cost session_cost(const struct session *s)
@@ -78,7 +91,7 @@ struct report_cost session_cost(const struct session *s)
 				    .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
 						       : 0 };
 
-	if (!IS_AGENT && cost.cpu_ns && !strcmp(session_backend(s), source_bpf.name))
+	if (cost.cpu_ns)
 		price_breakpoints(s, &cost);
 	return cost;
 }

@@ -22,6 +22,17 @@ u64 session_events(const struct session *s);
  */
 struct report_cost session_cost(const struct session *s);
 
+/* Breakpoints of BPF in the process with most calls, since heaptap has looked at it. */
+struct session_probes {
+	const struct target *process; /* NULL: there is none; borrowed until the next poll */
+	u64 calls;
+	u64 ns, cpu_ns; /* of its CPU time, that they took; that time */
+	bool is_sure;	/* its own time in the kernel is known: heaptap has attached to it while it worked */
+};
+
+/* Within some tens of milliseconds. */
+struct session_probes session_probes(const struct session *s);
+
 /* Look at the CPU time of all processes; does nothing if the last look was just before. */
 void session_look_at_load(struct session *s);
 

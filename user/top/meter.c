@@ -6,8 +6,12 @@
 
 struct meter_sample meter_look(struct session *s)
 {
+	const struct session_probes probes = session_probes(s);
+
 	return (struct meter_sample){ .time_ns = clock_now_ns(),
 				      .cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+				      .probes_permille =
+					      probes.cpu_ns ? (u32)(probes.ns * 1000 / probes.cpu_ns) : 0,
 				      .sums = session_totals(s) };
 }
 

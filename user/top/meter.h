@@ -9,8 +9,9 @@ enum { METER_PAST = 10 }; /* seconds of growth that are shown */
 
 /* The sums of one moment. */
 struct meter_sample {
-	u64 time_ns; /* CLOCK_MONOTONIC */
-	u64 cpu_ns;  /* that heaptap itself has used */
+	u64 time_ns;	     /* CLOCK_MONOTONIC */
+	u64 cpu_ns;	     /* that heaptap itself has used */
+	u32 probes_permille; /* of a process, that breakpoints have taken so far */
 	struct session_totals sums;
 };
 

@@ -21,6 +21,7 @@ enum status_part {
 	PART_LOST,
 	PART_EVENTS,
 	PART_COST,
+	PART_PROBES,
 	NR_PARTS
 };
 
@@ -63,6 +64,9 @@ static void write_parts(const struct meter *m, struct part_text parts[NR_PARTS])
 	snprintf(parts[PART_LOST].text, size, "lost %s", human_count(sums->lost).text);
 	snprintf(parts[PART_COST].text, size, "heaptap %s of a CPU",
 		 human_percent(meter_cpu_permille(m), 1000).text);
+	if (m->now.probes_permille)
+		snprintf(parts[PART_PROBES].text, size, "breakpoints %s of its time",
+			 human_percent(m->now.probes_permille, 1000).text);
 }
 
 /* Between two parts. The number of blocks belongs to the bytes. */
@@ -75,7 +79,7 @@ void status_line_text(const struct meter *m, u32 columns, char *text, size_t siz
 {
 	/* Losses come early, because the numbers mean less with them. */
 	static const enum status_part order[] = { PART_LIVE,   PART_TIME,   PART_LOST, PART_GROWTH,
-						  PART_BLOCKS, PART_EVENTS, PART_COST };
+						  PART_BLOCKS, PART_EVENTS, PART_COST, PART_PROBES };
 	struct part_text parts[NR_PARTS] = { 0 };
 	size_t used = 0;
 
@@ -85,7 +89,7 @@ void status_line_text(const struct meter *m, u32 columns, char *text, size_t siz
 		struct part_text *p = &parts[order[i]];
 		size_t len = strlen(p->text) + (used ? strlen(before_part(order[i])) : 0);
 
-		p->is_shown = used + len <= columns && used + len < size;
+		p->is_shown = *p->text && used + len <= columns && used + len < size;
 		if (!p->is_shown)
 			break;
 		used += len;

@@ -97,6 +97,9 @@ static void test_line(void **state)
 		assert_string_equal(text, cases[i].text);
 		assert_true(strlen(text) <= cases[i].columns);
 	}
+	m.now.probes_permille = 853;
+	status_line_text(&m, 200, text, sizeof(text));
+	assert_non_null(strstr(text, "heaptap 2.0 % of a CPU  breakpoints 85.3 % of its time"));
 	status_line_text(&m, 200, small, sizeof(small));
 	assert_string_equal(small, "live 1.53 MiB");
 }
