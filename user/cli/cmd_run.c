@@ -104,7 +104,7 @@ static void handle(struct run *r, struct control *c, enum control_event event, i
 	}
 }
 
-/* What is said while the program runs. */
+/* Messages while the program runs. */
 struct run_line {
 	struct status_line line;
 	bool has_line;
