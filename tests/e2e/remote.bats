@@ -223,6 +223,14 @@ reports_allocs() {
 	serving "$TARGET"
 	run python3 "$NET/peers.py" kill "$SOCKET"
 	[[ $output == *allow-kill* ]]
+	watching --kill "unix:$SOCKET"
+	works "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 3
+	grep -q '^heaptap: connect: --kill: the other side does not allow' "$err"
+	run "$HEAPTAP" console -x 'kill yes' "unix:$SOCKET"
+	[ "$status" -ne 0 ]
+	[[ $output == *"kill: the other side does not allow it (serve --allow-kill)"* ]]
 	is_running "$TARGET"
 	kill -TERM "$SERVE"
 	ended "$SERVE" 0
@@ -230,6 +238,18 @@ reports_allocs() {
 	watched_at_work --kill "unix:$SOCKET"
 	wait_for gone "$TARGET"
 	[ "$(field .totals.allocs)" -gt 0 ]
+}
+
+@test "remote: a server ends with its target, also when nobody is connected" {
+	spinning
+	serving "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$SERVE" 0
+	spinning
+	serving --allow-kill "$TARGET"
+	run "$HEAPTAP" console -x 'kill yes' "unix:$SOCKET"
+	[ "$status" -eq 0 ]
+	ended "$SERVE" 0
 }
 
 # ---- peers ----

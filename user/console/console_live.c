@@ -409,6 +409,8 @@ static int kill_there(struct console *c, bool is_sure)
 	if (!is_sure && !console_ask(c, "end the target over there? (yes or no) "))
 		return 0;
 	err = session_kill(c->session);
+	if (err == -EPERM)
+		return console_refuse(c, err, "kill: the other side does not allow it (serve --allow-kill)");
 	return err ? console_refuse(c, err, "kill: %s", strerror(-err)) : 0;
 }
 

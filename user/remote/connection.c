@@ -190,8 +190,11 @@ void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 	}
 	if (c->options.session->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
-	if (c->options.want_kill && session_kill(s))
-		debug("%s: kill not sent", command_of(c));
+	if (c->options.want_kill && session_kill(s)) {
+		error("%s: --kill: the other side does not allow to end its program (serve --allow-kill)",
+		      command_of(c));
+		c->is_kill_refused = true;
+	}
 	source_remote_stop(c->source);
 	while (!session_poll(s)) {
 		if (clock_now_ms() > end_ms) {
@@ -214,5 +217,7 @@ int connection_status(const struct connection *c)
 		error("%s: %s", command_of(c), why);
 	if (!source_remote_is_started(c->source))
 		return *why ? STATUS_NO_TARGET : STATUS_DONE;
-	return source_remote_is_complete(c->source) ? STATUS_DONE : STATUS_UNTRUSTED;
+	if (!source_remote_is_complete(c->source))
+		return STATUS_UNTRUSTED;
+	return c->is_kill_refused ? STATUS_IMPOSSIBLE : STATUS_DONE;
 }

@@ -27,6 +27,7 @@ struct connection {
 	struct source_remote_options remote;
 	u8 token[WIRE_TOKEN_LEN];
 	struct source *source; /* borrowed from the session; NULL = not connected */
+	bool is_kill_refused;
 };
 
 /* Does @text begin like an address: ssh://, unix:, tcp://? */

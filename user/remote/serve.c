@@ -2,6 +2,7 @@
 /* Handle commands of the client, and keep the trace while the client is away. */
 #include "user/remote/serve.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -263,6 +264,7 @@ static int tell_started(struct serve *s, bool is_again)
 
 	wire_put_number(&b, serve_trace_id(s->trace), 8);
 	wire_put_number(&b, is_again, 1);
+	wire_put_number(&b, s->options.allow_kill, 1);
 	return out ? wire_put(out, WIRE_STARTED, b.data, b.len) : -EPIPE;
 }
 
@@ -396,7 +398,7 @@ static void on_kill(struct serve *s, struct wire_view *v)
 	for (size_t i = 0; (pid = serve_trace_pid(s->trace, i)); i++) {
 		const struct target *t = pid > 0 ? serve_trace_target(s->trace, pid) : NULL;
 
-		err = t ? target_signal(t, SIGKILL) : -ESRCH;
+		err = t ? target_signal(t, SIGTERM) : -ESRCH;
 		if (err && err != -ESRCH)
 			say(s, WIRE_NOTE, strerror(-err));
 	}
@@ -527,6 +529,34 @@ static void poll_events(struct serve *s)
 	s->is_over = true;
 }
 
+/* Is one of the processes of the command line there? One that is given by its name may begin at any time. */
+static bool may_have_targets(const struct serve *s)
+{
+	for (size_t i = 0; i < s->options.nr_targets; i++) {
+		auto_free pid_t *pids = NULL;
+		size_t nr = 0;
+
+		if (!isdigit((unsigned char)s->options.targets[i][0]) ||
+		    !target_find(s->options.targets[i], &pids, &nr))
+			return true;
+	}
+	return !s->options.nr_targets;
+}
+
+/* Without a client: end when there is nothing left to wait for. */
+static void look_at_targets(struct serve *s)
+{
+	u64 now = clock_now_ms();
+
+	if (s->trace || now - s->alive_ms < ALIVE_MS)
+		return;
+	s->alive_ms = now;
+	if (may_have_targets(s))
+		return;
+	info("serve: what it was to trace has ended");
+	s->is_over = true;
+}
+
 /* While the program or its children run, their stops are handled here. */
 static void look_at_program(struct serve *s)
 {
@@ -553,6 +583,7 @@ void serve_round(struct serve *s)
 	for (int nr = 0; nr < ROUND_FRAMES && (got = serve_link_poll(s->link, &f)) == 1; nr++)
 		serve_command(s, &f);
 	look_at_client(s);
+	look_at_targets(s);
 	serve_scan_round(s);
 	poll_events(s);
 	s->is_over |= got < 0;

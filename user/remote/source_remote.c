@@ -58,6 +58,7 @@ static void on_started(struct remote_source *s, struct wire_view *v)
 	struct remote_trace *t = &s->trace;
 	u64 id = wire_get_number(v, 8);
 	bool is_again = wire_get_number(v, 1) && id == t->id;
+	bool may_kill = wire_get_number(v, 1);
 
 	if (t->start != START_ASKED) {
 		remote_link_drop(s->link, "an answer to a question that was not asked");
@@ -70,6 +71,7 @@ static void on_started(struct remote_source *s, struct wire_view *v)
 		info("connect: the connection is back after %.1f s", (clock_now_ms() - t->lost_ms) / 1e3);
 	}
 	t->id = id;
+	t->may_kill = may_kill;
 	t->start = START_DONE;
 	t->was_started = true;
 	t->lost_ms = 0;
@@ -352,7 +354,7 @@ int source_remote_kill(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
 
-	return source_remote_put(s, WIRE_KILL, NULL, 0);
+	return s->trace.may_kill ? source_remote_put(s, WIRE_KILL, NULL, 0) : -EPERM;
 }
 
 static int update(struct source *source, struct target *t)

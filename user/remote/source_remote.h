@@ -50,7 +50,7 @@ bool source_remote_is_silent(const struct source *s, u64 *ms);
 /* The server does not answer: ask it to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
 void source_remote_leave(struct source *s);
 
-/* Ask the server to kill the target. 0 or -errno. */
+/* Ask the server to end the target by SIGTERM. 0; -EPERM: it does not allow that; or another -errno. */
 int source_remote_kill(struct source *s);
 
 /* The PID of a process that is at its end and waits for source_remote_let_exit(); 0 = none. */

@@ -29,6 +29,7 @@ struct remote_trace {
 	enum remote_life life;
 	enum remote_start start;
 	bool was_started; /* START_DONE on this connection or an earlier one */
+	bool may_kill;	  /* the server allows it */
 	u64 id;		  /* from WIRE_STARTED; 0 = none yet */
 	u64 lost_ms;	  /* when the connection was lost; 0 = it is up */
 	u32 nr_notes;	  /* WIRE_NOTE that were shown */

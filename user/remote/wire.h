@@ -11,7 +11,7 @@
  * a stream (user/stream/stream_format.h) in pieces, the WIRE_STREAM frames. A recording has the same format.
  */
 enum {
-	WIRE_VERSION = 5,
+	WIRE_VERSION = 6,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -32,7 +32,7 @@ enum wire_kind {
 	WIRE_TUNE,	 /* struct tuning: pause, depth, filter; answered by WIRE_TUNED */
 	WIRE_WHY, /* u64 address: which chain holds that block? After WIRE_SCANNED; answered by WIRE_CHAIN_END */
 	WIRE_DETACH,	 /* remove the probes, send the last records and WIRE_STOPPED */
-	WIRE_KILL,	 /* kill the program, if the server allows it */
+	WIRE_KILL,	 /* end the program by SIGTERM, if the server allows it */
 	WIRE_PING,	 /* sent by both; the target answers each with one of its own */
 	WIRE_SCAN,	 /* u32 pid: begin a leak scan; answered by WIRE_MARK */
 	WIRE_BLOCKS,	 /* live blocks at the mark, user/remote/wire_scan.h */
@@ -42,8 +42,8 @@ enum wire_kind {
 
 	/* Sent by the target. */
 	WIRE_STREAM = 64, /* bytes of a stream */
-	WIRE_STARTED,	  /* u64 id of the trace; u8 1 = the trace of the lost connection continues */
-	WIRE_STOPPED,	  /* the stream has ended: u8 enum wire_end, text */
+	WIRE_STARTED, /* u64 id of the trace; u8 1 = that of the lost connection goes on; u8 1 = it may be killed */
+	WIRE_STOPPED, /* the stream has ended: u8 enum wire_end, text */
 	WIRE_MARK, /* u32 pid, u8 enum wire_mark: a moment in the stream; earlier records are from before it */
 	WIRE_VERDICTS,	/* user/remote/wire_scan.h */
 	WIRE_SCANNED,	/* the end of the verdicts, or why there is no verdict; user/remote/wire_scan.h */

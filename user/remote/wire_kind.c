@@ -40,7 +40,7 @@ static const struct wire_rule rules[] = {
 	{ WIRE_LET_EXIT, WIRE_HOST, false, 4, 4 },
 
 	{ WIRE_STREAM, WIRE_TARGET, false, 0, WIRE_MAX_BODY },
-	{ WIRE_STARTED, WIRE_TARGET, false, 9, 9 },
+	{ WIRE_STARTED, WIRE_TARGET, false, 10, 10 },
 	{ WIRE_STOPPED, WIRE_TARGET, false, 1, WIRE_MAX_TEXT },
 	{ WIRE_MARK, WIRE_TARGET, false, 5, 5 },
 	{ WIRE_VERDICTS, WIRE_TARGET, false, 0, WIRE_SCAN_BODY },
