@@ -70,7 +70,7 @@ static bool go_on(struct attach *a, struct session *s)
 static void trace(struct attach *a, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
-	bool has_line = !a->options->quiet && log_status_is_possible();
+	bool has_line = !IS_AGENT && !a->options->quiet && log_status_is_possible();
 	int round = 0, sig;
 
 	for (;;) {
@@ -84,7 +84,8 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 				return;
 			break;
 		case CONTROL_ASKED:
-			session_answer(s, tracees_stopper(&a->tracees), control_questions(c));
+			if (!IS_AGENT)
+				session_answer(s, tracees_stopper(&a->tracees), control_questions(c));
 			break;
 		default:
 			break;

@@ -74,8 +74,9 @@ static void answer(struct run *r, struct control *c)
 {
 	struct tracees *t = &r->tracees;
 
-	session_answer(t->is_attached && !t->is_finished ? t->session : NULL, tracees_stopper(t),
-		       control_questions(c));
+	if (!IS_AGENT)
+		session_answer(t->is_attached && !t->is_finished ? t->session : NULL, tracees_stopper(t),
+			       control_questions(c));
 }
 
 static void handle(struct run *r, struct control *c, enum control_event event, int sig)
@@ -122,7 +123,7 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 		session_bound_ended(r->tracees.session);
 	if (!r->tracees.is_finished && session_is_enough(r->tracees.session))
 		control_stop_soon(c);
-	if (p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
+	if (!IS_AGENT && p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
 		status_line_round(&p->line, r->tracees.session);
 	return event;
 }

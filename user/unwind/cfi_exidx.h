@@ -6,6 +6,13 @@
 
 struct unwind_arch;
 
+/* Are there programs of such CPUs? */
+#if defined(ONLY_NATIVE_CPUS) && !defined(__arm__) && !defined(__aarch64__)
+#define CFI_HAS_EXIDX false
+#else
+#define CFI_HAS_EXIDX true
+#endif
+
 /*
  * Call @fn for each function of .ARM.exidx, with the rule of its body, by address. The rule is CFI_UNSUPPORTED if it
  * does not fit, and CFI_NONE without information. 0, -ENOENT if @elf has no such section, -EIO, or the result of @fn.
