@@ -29,7 +29,7 @@ AGENT_remote := discover net_addr net_connect net_socket serve serve_children se
 AGENT_cli := attach cmd_attach  cmd_run  cmd_serve config    \
 	 main options options_help options_parse options_rooms tracees tracing
 AGENT_agent := no_bpf no_libraries no_list no_metrics no_mistakes no_names no_progress no_suppress \
-	$(if $(findstring musl,$(AGENT_CC)),small_printf small_users)
+	$(if $(findstring musl,$(AGENT_CC)),small_getopt small_libc small_printf small_users)
 AGENT_fallback := cfi_table code_memory copied_code guardian guardian_main inflight places program ring tracer \
 	tracer_call tracer_child tracer_cpu tracer_event tracer_image tracer_note tracer_place tracer_stack \
 	tracer_state tracer_stop trial unwind
