@@ -68,7 +68,7 @@ refuses() {
 	refuses --suppressions run --suppressions x true
 	refuses --ignore run --ignore=x true
 	refuses --gen-suppressions run --gen-suppressions true
-	echo 'ignore = x' >"$BATS_TEST_TMPDIR/config"
+
 	run -2 "$agent" run --config "$BATS_TEST_TMPDIR/config" true
 	[[ "$output" == *"config:1: ignore: is not in the agent" ]]
 	fails grep -qE '^ *(report|diff|connect|console|scan|mark|doctor) ' <("$agent" help)

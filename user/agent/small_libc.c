@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,6 +138,70 @@ int atoi(const char *text)
 	return (int)strtol(text, NULL, 10);
 }
 
+/* What heaptap asks for. */
+long sysconf(int name)
+{
+	struct rlimit limit;
+
+	switch (name) {
+	case _SC_PAGESIZE:
+		return getpagesize();
+	case _SC_CLK_TCK:
+		return 100; /* for programs, whatever the kernel's own clock is */
+	case _SC_OPEN_MAX:
+		return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT32_MAX ? -1
+										      : (long)limit.rlim_cur;
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+enum { UNLOCKED, LOCKED, AWAITED };
+
+static int *lock_of(pthread_mutex_t *m)
+{
+	return (int *)m;
+}
+
+static long futex(int *word, int how, int value, const long *when)
+{
+	return syscall(SYS_futex, word, how | FUTEX_PRIVATE_FLAG, value, when, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* heaptap has mutexes without attributes only. */
+int pthread_mutex_init(pthread_mutex_t *restrict m, const pthread_mutexattr_t *restrict attr)
+{
+	(void)attr;
+	*lock_of(m) = UNLOCKED;
+	return 0;
+}
+
+int pthread_mutex_destroy(pthread_mutex_t *m)
+{
+	(void)m;
+	return 0;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	int *lock = lock_of(m), expected = UNLOCKED;
+
+	if (__atomic_compare_exchange_n(lock, &expected, LOCKED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 0;
+	while (__atomic_exchange_n(lock, AWAITED, __ATOMIC_ACQUIRE) != UNLOCKED)
+		futex(lock, FUTEX_WAIT, AWAITED, NULL);
+	return 0;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	int *lock = lock_of(m);
+
+	if (__atomic_exchange_n(lock, UNLOCKED, __ATOMIC_RELEASE) == AWAITED)
+		futex(lock, FUTEX_WAKE, 1, NULL);
+	return 0;
+}
+
 /* A condition is a number that changes when it is signalled, and the clock of its waits. */
 struct condition {
 	int changes, clock;
@@ -177,9 +242,7 @@ int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict
 	bool is_late;
 
 	pthread_mutex_unlock(lock);
-	is_late = syscall(SYS_futex, &d->changes, how, seen, until ? when : NULL, NULL,
-			  FUTEX_BITSET_MATCH_ANY) &&
-		  errno == ETIMEDOUT;
+	is_late = futex(&d->changes, how, seen, until ? when : NULL) && errno == ETIMEDOUT;
 	pthread_mutex_lock(lock);
 	return is_late ? ETIMEDOUT : 0;
 }
@@ -194,7 +257,7 @@ int pthread_cond_broadcast(pthread_cond_t *c)
 	struct condition *d = condition_of(c);
 
 	__atomic_add_fetch(&d->changes, 1, __ATOMIC_SEQ_CST);
-	syscall(SYS_futex, &d->changes, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
+	futex(&d->changes, FUTEX_WAKE, INT32_MAX, NULL);
 	return 0;
 }
 

@@ -50,7 +50,7 @@ static void finish(struct run *r)
 		scan(r, true);
 	session_stop(r->tracees.session);
 	session_has_no_allocator(r->tracees.session);
-	if (r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
+	if (!IS_AGENT && r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
 		warn("run: --perturb: no effect: no glibc in the program");
 	r->is_unwritten = session_report(r->tracees.session);
 	if (!r->is_unwritten && session_has_losses(r->tracees.session))
@@ -245,7 +245,7 @@ static int prepare(void *ctx, struct session *s)
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};
-	if (o->perturb && perturb_env(&r->env, environ))
+	if (!IS_AGENT && o->perturb && perturb_env(&r->env, environ))
 		return launch_error(-ENOMEM);
 	err = choose_user(o, &r->user);
 	if (err)

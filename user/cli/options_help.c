@@ -99,7 +99,8 @@ static void help_row(FILE *out, size_t width, const struct option_row *row)
 		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
 	fputs(left, out);
 	w = wrap_begin(out, width, len, HELP_COLUMN);
-	wrap_text(&w, row->help);
+	if (!IS_AGENT)
+		wrap_text(&w, row->help);
 	wrap_limits(&w, row);
 	putc('\n', out);
 }

@@ -109,8 +109,7 @@ static int apply_line(struct options *o, const char *name, const char *value)
 	const struct option_row *row = option_row_find(name, strlen(name));
 
 	if (!row || row->is_only_typed) {
-		error("config: %s:%u: %s: %s", o->config_path, o->config_line, name,
-		      IS_AGENT ? "is not in the agent" : "no such option");
+		error("config: %s:%u: %s: %s", o->config_path, o->config_line, name, "no such option");
 		return -EINVAL;
 	}
 	if (!row->arg && *value)
@@ -149,8 +148,8 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	options_fini(&typed);
 	if (err || o->want_help || o->want_version || o->want_formats || o->command->run == cmd_help)
 		return err;
-	err = config_read(config, &o->config_text, &o->config_path);
-	if (!err)
+	err = IS_AGENT ? 0 : config_read(config, &o->config_text, &o->config_path);
+	if (!IS_AGENT && !err)
 		err = apply_config(o);
 	return err ? err : parse_options(o, argc, argv, end);
 }

@@ -398,9 +398,9 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	copy_sums(rec.sums, &l->result.sums);
 	put(r, STREAM_SCAN, &rec);
 	put_scan_rows(r, l, heap);
-	for (size_t i = 0; i < l->nr_whys; i++)
+	for (size_t i = 0; !IS_AGENT && i < l->nr_whys; i++)
 		put_why(r, &l->whys[i], heap, 0);
-	if (l->asked)
+	if (!IS_AGENT && l->asked)
 		put_why(r, l->asked, heap, STREAM_WHY_ASKED);
 	put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
 }
@@ -521,7 +521,7 @@ bool recorder_wants_seek(const struct recorder *r)
 {
 	struct stream_written w;
 
-	if (!is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
+	if (IS_AGENT || !is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
 		return false;
 	w = stream_written(r->writer);
 	return w.bytes - r->seek_at >= r->seek_bytes && w.nr_stacks <= SEEK_MAX_STACKS;
