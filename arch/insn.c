@@ -5,6 +5,8 @@
 #include <elf.h>
 #include <errno.h>
 
+#include "arch/native.h"
+
 /*
  * Tests read files of other CPUs too. Only builds for x86 ask for the library that decodes x86, and the agent has no
  * decoder of another CPU.
@@ -13,7 +15,7 @@ static const struct insn_decoder *const decoders[] = {
 #if defined(__x86_64__) && !defined(WITHOUT_ZYDIS)
 	&insn_x86,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__)
+#ifdef HAS_AARCH64
 	&insn_aarch64,
 #endif
 	NULL,

@@ -16,10 +16,10 @@ AGENT_scan := code_file leaks leaks_link leaks_marks page_copy page_scan scan_bl
 	scan_parts scan_read scan_reason scan_regions scan_result scan_roots scan_spread scan_stdio \
 	scan_threads scan_walk scan_why snapshot snapshot_memory snapshot_price snapshot_resident \
 	snapshot_stop snapshot_threads
-AGENT_stream := out_name record_file recorder seek span stream_layout stream_split stream_state stream_target \
+AGENT_stream := out_name record_file recorder span stream_layout stream_split stream_state stream_target \
 	stream_write
 AGENT_report := caller_id format kept output report report_json report_text report_text_details report_text_leaks \
-	report_text_misuse report_text_stack report_text_verdict short_name
+	report_text_misuse report_text_stack report_text_verdict 
 AGENT_session := busy_signals control session session_children session_chosen session_dropped \
 	session_ending session_enough session_fill session_heap session_live session_losses \
 	session_marks session_memory session_notes session_record session_report session_rules session_runs \

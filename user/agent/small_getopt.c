@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+/* As getopt_long() has them. */
 char *optarg;
 int optind = 1, opterr, optopt;
 

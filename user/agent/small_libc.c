@@ -26,29 +26,50 @@ static void swap(char *a, char *b, size_t size)
 	}
 }
 
+struct order {
+	int (*compare)(const void *a, const void *b, void *ctx);
+	void *ctx;
+};
+
 /* Let item @at, and what is below it, be a heap of @nr items. */
-static void sink(char *items, size_t at, size_t nr, size_t size, int (*compare)(const void *, const void *))
+static void sink(char *items, size_t at, size_t nr, size_t size, const struct order *o)
 {
 	size_t child;
 
 	while ((child = 2 * at + 1) < nr) {
-		if (child + 1 < nr && compare(items + child * size, items + (child + 1) * size) < 0)
+		if (child + 1 < nr &&
+		    o->compare(items + child * size, items + (child + 1) * size, o->ctx) < 0)
 			child++;
-		if (compare(items + at * size, items + child * size) >= 0)
+		if (o->compare(items + at * size, items + child * size, o->ctx) >= 0)
 			return;
 		swap(items + at * size, items + child * size, size);
 		at = child;
 	}
 }
 
-void qsort(void *base, size_t nr, size_t size, int (*compare)(const void *, const void *))
+void qsort_r(void *base, size_t nr, size_t size, int (*compare)(const void *, const void *, void *),
+	     void *ctx)
 {
+	const struct order o = { compare, ctx };
+
 	for (size_t i = nr / 2; i--;)
-		sink(base, i, nr, size, compare);
+		sink(base, i, nr, size, &o);
 	while (nr-- > 1) {
 		swap(base, (char *)base + nr * size, size);
-		sink(base, 0, nr, size, compare);
+		sink(base, 0, nr, size, &o);
 	}
+}
+
+static int compare_plain(const void *a, const void *b, void *ctx)
+{
+	int (*const *compare)(const void *, const void *) = ctx;
+
+	return (*compare)(a, b);
+}
+
+void qsort(void *base, size_t nr, size_t size, int (*compare)(const void *, const void *))
+{
+	qsort_r(base, nr, size, compare_plain, &compare);
 }
 
 char *strstr(const char *text, const char *part)
@@ -66,10 +87,11 @@ static int digit_of(char c)
 	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'z' ? (c | 32) - 'a' + 10 : 99;
 }
 
-/* The absolute value; *@is_minus: a minus stood before it. More than @max is @max and ERANGE. */
+/* The absolute value; *@is_minus: a minus stood before it. More than @max: @max, and ERANGE. */
 static uint64_t take_number(const char *text, char **end, int base, uint64_t max, bool *is_minus)
 {
 	const char *at = text, *digits;
+	bool is_over = false;
 	uint64_t value = 0;
 
 	while (isspace((unsigned char)*at))
@@ -85,24 +107,23 @@ static uint64_t take_number(const char *text, char **end, int base, uint64_t max
 	for (digits = at; digit_of(*at) < base; at++) {
 		uint64_t digit = (uint64_t)digit_of(*at);
 
-		if (value > (max - digit) / (uint64_t)base) {
-			errno = ERANGE;
-			value = max;
-		} else {
-			value = value * (uint64_t)base + digit;
-		}
+		is_over |= value > (max - digit) / (uint64_t)base;
+		value = value * (uint64_t)base + digit;
 	}
 	if (end)
 		*end = (char *)(uintptr_t)(at > digits ? at : text);
-	return value;
+	if (!is_over)
+		return value;
+	errno = ERANGE;
+	return max;
 }
 
 static int64_t take_signed(const char *text, char **end, int base, int64_t max)
 {
-	bool is_minus;
-	uint64_t value = take_number(text, end, base, (uint64_t)max, &is_minus);
+	bool is_minus = text[strspn(text, " \t")] == '-';
+	uint64_t value = take_number(text, end, base, (uint64_t)max + is_minus, &is_minus);
 
-	return is_minus ? -(int64_t)value : (int64_t)value;
+	return (int64_t)(is_minus ? -value : value);
 }
 
 static uint64_t take_unsigned(const char *text, char **end, int base, uint64_t max)
@@ -110,7 +131,7 @@ static uint64_t take_unsigned(const char *text, char **end, int base, uint64_t m
 	bool is_minus;
 	uint64_t value = take_number(text, end, base, max, &is_minus);
 
-	return is_minus ? -value : value;
+	return is_minus && value != max ? -value : value;
 }
 
 long strtol(const char *restrict text, char **restrict end, int base)

@@ -2,7 +2,7 @@
 /*
  * In place of musl's function, which is 9 KiB larger: floating point there has all digits and forms. The others of its
  * family call this one. It knows what heaptap's messages use: flags 0 and -, width, precision, and the conversions
- * d u x X c s p f %. Doubles have at most 9 digits behind the point and are below 2^63.
+ * d u x X c s p f %. Doubles have at most 3 digits behind the point and are below 2^53.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -73,21 +73,36 @@ static void put_number(struct sink *s, struct spec *p, const char *sign, uint64_
 	put_field(s, p, sign, begin, (size_t)(end - begin));
 }
 
-/* As nearest-even as a double can say. */
+/*
+ * @value times @times, at most 1000, as a whole number: exactly rounded, and a half to the even one, as musl does. A
+ * double is a whole number of 53 bits and a power of two, here a negative one.
+ */
+static uint64_t scale(double value, uint64_t times)
+{
+	uint64_t bits, number, half;
+	unsigned int shift;
+
+	memcpy(&bits, &value, sizeof(bits));
+	shift = 1075 - (bits >> 52 & 2047);
+	number = ((bits & ((1ULL << 52) - 1)) | 1ULL << 52) * times;
+	if (!shift)
+		return number;
+	if (shift > 63)
+		return 0;
+	half = 1ULL << (shift - 1);
+	if ((number & (2 * half - 1)) == half)
+		half -= !(number >> shift & 1);
+	return (number + half) >> shift;
+}
+
 static void put_double(struct sink *s, const struct spec *p, double value)
 {
+	static const uint16_t powers[] = { 1, 10, 100, 1000 };
 	char room[48];
 	char *end = room + sizeof(room), *begin, *point;
-	int places = p->precision < 0 ? 6 : p->precision;
-	double scaled = value < 0 ? -value : value, rest;
-	uint64_t whole;
+	int places = p->precision < 0 || p->precision > 3 ? 3 : p->precision;
 
-	for (int i = 0; i < places; i++)
-		scaled *= 10;
-	whole = (uint64_t)scaled;
-	rest = scaled - (double)whole;
-	whole += rest > 0.5 || (rest == 0.5 && whole % 2);
-	begin = digits(end, whole, 10, false);
+	begin = digits(end, scale(value, powers[places]), 10, false);
 	while (end - begin <= places)
 		*--begin = '0';
 	point = end - places - 1;

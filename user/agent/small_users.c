@@ -34,7 +34,7 @@ static bool next_line(FILE *file, struct line *line, char *fields[MAX_FIELDS], s
 /* The user of the name @name; NULL: of the number @uid. The answer holds until the next call. */
 static struct passwd *find_user(const char *name, uid_t uid)
 {
-	static struct line line;
+	static struct line line; /* as musl: one answer at a time */
 	static struct passwd found;
 	FILE *file = fopen("/etc/passwd", "re");
 	char *f[MAX_FIELDS];

@@ -70,11 +70,11 @@ static bool go_on(struct attach *a, struct session *s)
 static void trace(struct attach *a, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
-	bool has_line = !IS_AGENT && !a->options->quiet && log_status_is_possible();
+	bool has_line = !a->options->quiet && log_status_is_possible();
 	int round = 0, sig;
 
 	for (;;) {
-		if (has_line)
+		if (!IS_AGENT && has_line)
 			status_line_round(&line, s);
 		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
 		case CONTROL_STOP:
@@ -162,7 +162,7 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
-	if (joins_targets(o) && join(a, s)) {
+	if (!IS_AGENT && joins_targets(o) && join(a, s)) {
 		leave(a, s);
 		return STATUS_IMPOSSIBLE;
 	}

@@ -124,7 +124,6 @@ static int take_check(struct options *o, const struct option_row *row, const cha
 static int take_no_check(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_ignore(struct options *o, const struct option_row *row, const char *text);
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
-static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_threshold(struct options *o, const struct option_row *row, const char *text);
@@ -167,7 +166,7 @@ static const char *leaks_choice(size_t i)
 	return words[i];
 }
 
-static const char *snapshot_choice(size_t i)
+OF_HOST_FN const char *snapshot_choice(size_t i)
 {
 	static const char *const words[] = { [SNAPSHOT_STOP] = "stop",
 					     [SNAPSHOT_FORK] = "fork",
@@ -318,19 +317,19 @@ const struct option_row option_rows[] = {
 	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
 	  HELP("give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
 		  "2s for a scan without a trace; no limit at the end of a program of run)") },
-	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
+	OF_HOST({ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
-	  HELP("how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
+	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
 		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
 		  "has changed; auto: the first of precopy and fork that is possible, if stop would take longer than "
-		  "10 ms") },
+		  "10 ms" })
 	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
 	  HELP("threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
 		  "16 at most)") },
-	{ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
+	OF_HOST({ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
-	  HELP("make no copy for --snapshot that may take more memory (default for fork: what the target's "
-		  "cgroups have left; for precopy: half of what heaptap has left)") },
+	  .help = "make no copy for --snapshot that may take more memory (default for fork: what the target's "
+		  "cgroups have left; for precopy: half of what heaptap has left)" })
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  HELP("check releases: by the right family of functions, only once, and of a block; "
 		  "report wrong releases with their stacks (default in run)") },
@@ -368,7 +367,7 @@ const struct option_row option_rows[] = {
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
 		  "than in the third before") },
-	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
+	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN),
 	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
@@ -432,9 +431,9 @@ const struct option_row option_rows[] = {
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  HELP("look here first for the target's binaries") },
-	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
+	OF_HOST({ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
-	  HELP("look here first for separate debug files") },
+	  .help = "look here first for separate debug files" })
 	OF_HOST({ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" })
@@ -698,11 +697,6 @@ static int take_fail_on(struct options *o, const struct option_row *row, const c
 			text);
 	o->fail_on_definite = true;
 	return 0;
-}
-
-static int take_exitcode(struct options *o, const struct option_row *row, const char *text)
-{
-	return take_u32(o, row, text);
 }
 
 /* A number, an address if it begins with 0x, or the name of a type, which only a census knows. */

@@ -404,7 +404,7 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
-	if (fclose(t.out) && !err)
+	if (t.out != out && fclose(t.out) && !err)
 		err = -errno;
 	return err ? err : flush_stream(out);
 }

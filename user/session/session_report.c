@@ -219,7 +219,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (session_has_span(s))
 		describe_note(p, out, session_span_note(s));
-	if (note_folded(s, p))
+	if (!IS_AGENT && note_folded(s, p))
 		describe_note(p, out, p->folded_note);
 	nr = note_untraced(p, untraced);
 	for (size_t i = 0; i < nr; i++)

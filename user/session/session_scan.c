@@ -159,7 +159,7 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 	struct process *p = n->process;
 	int err;
 
-	if (!session_told(s)->scan_begin)
+	if (IS_AGENT || !session_told(s)->scan_begin)
 		return -EOPNOTSUPP;
 	lo->elsewhere = elsewhere;
 	*o = (struct source_scan){ .pid = lo->pid,

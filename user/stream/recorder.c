@@ -521,7 +521,7 @@ bool recorder_wants_seek(const struct recorder *r)
 {
 	struct stream_written w;
 
-	if (IS_AGENT || !is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
+	if (!is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
 		return false;
 	w = stream_written(r->writer);
 	return w.bytes - r->seek_at >= r->seek_bytes && w.nr_stacks <= SEEK_MAX_STACKS;

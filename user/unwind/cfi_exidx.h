@@ -2,15 +2,16 @@
 /* ARM's own unwind information, as rules of bpf/cfi_rule.h. */
 #pragma once
 
+#include "arch/native.h"
 #include "user/lib/elf.h"
 
 struct unwind_arch;
 
 /* Are there programs of such CPUs? */
-#if defined(ONLY_NATIVE_CPUS) && !defined(__arm__) && !defined(__aarch64__)
-#define CFI_HAS_EXIDX false
-#else
+#ifdef HAS_ARM
 #define CFI_HAS_EXIDX true
+#else
+#define CFI_HAS_EXIDX false
 #endif
 
 /*
