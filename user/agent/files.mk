@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What is in the agent: a file that stands here in no list is not. Rooms from the bottom up.
+# The files of the agent: one that stands here in no list is not in it. Rooms from the bottom up.
 AGENT_lib := array call_filter courtesy crc32c elf elf_symbols escape flush hash hash_index human json log maps \
 	parse privileges proc proc_memory sha256 wrap yama
 AGENT_target := alloc_spec allocator image mapped_file module program_link target thread_names
@@ -11,7 +11,7 @@ AGENT_heap := block_table budget cover_map heap heap_check heap_fold heap_ignore
 AGENT_source := backlog caps changed_code inherited launch launch_attend launch_call launch_child launch_leave \
 	launch_threads limits placing placing_notes record source_open source_ptrace \
 	source_ptrace_watch tuning
-AGENT_scan := code_file leaks leaks_link leaks_marks page_copy page_scan scan_blocks scan_books \
+AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_books \
 	scan_chunks scan_edges scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look \
 	scan_parts scan_read scan_reason scan_regions scan_result scan_roots scan_spread scan_stdio \
 	scan_threads scan_walk scan_why snapshot snapshot_memory snapshot_price snapshot_resident \

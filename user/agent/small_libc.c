@@ -159,7 +159,7 @@ int atoi(const char *text)
 	return (int)strtol(text, NULL, 10);
 }
 
-/* What heaptap asks for. */
+/* The names that heaptap asks for. */
 long sysconf(int name)
 {
 	struct rlimit limit;

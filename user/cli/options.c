@@ -37,7 +37,7 @@ enum {
 	NR_COMMANDS
 };
 
-/* What the agent has not: a command without a name, and no row of an option. */
+/* Commands that the agent has not are without a name there, and options without a row. */
 /* clang-format off */
 #if IS_AGENT
 #define COMMAND_OF_HOST(...) { "" }

@@ -560,7 +560,7 @@ static int text_threads(struct text *t, const struct report_process *p)
 	return 0;
 }
 
-/* What the agent leaves to JSON and to the report of another machine on its recording. */
+/* Lines that the agent leaves to JSON, and to the report of another machine on its recording. */
 static int text_sums(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	int err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the agent has in place of functions of the C library, beside these. */
+/* The agent's own functions in place of the C library's, beside those. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
