@@ -42,6 +42,13 @@ refuses() {
 	jq -e 'any(.processes[0].stacks[].frames[]; .function == "main")' "$report"
 }
 
+@test "agent: a program runs as another user, with the groups of that user" {
+	"$agent" run -q --no-scan -u nobody -o "$report" -- id >"$BATS_TEST_TMPDIR/out"
+	[ "$(cat "$BATS_TEST_TMPDIR/out")" = "$(id nobody)" ]
+	run "$agent" run -q -u nobody-there -- id
+	[ "$output" = "heaptap: run: nobody-there: unknown user" ]
+}
+
 # Without a decoder the guardian steps over an instruction at each return, and its mail comes by signals.
 @test "agent: mail for the guardian does not spoil its steps: the target lives" {
 	stepping

@@ -287,9 +287,9 @@ const struct option_row option_rows[] = {
 	  HELP("begin another file of the recording when the file has this size; needs %n or %t in the name") },
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
 	  HELP("begin another file of the recording after DUR; needs %n or %t in the name") },
-	{ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
+	OF_HOST({ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
 	  .commands = WATCHING,
-	  HELP("write a seek point after so many bytes of the recording, where reading a part of it can begin") },
+	  .help = "write a seek point after so many bytes of the recording, where reading a part of it can begin" })
 	OF_HOST({ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
