@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * In place of musl's functions, which change the user of all threads, and know kernels without prlimit64 (2.6.36). heaptap
- * becomes another user only in a new process, which has one thread.
+ * In place of musl's functions, which change the user of all threads, and know kernels without prlimit64 (2.6.36).
+ * heaptap becomes another user only in a new process, which has one thread.
  */
 #include <grp.h>
 #include <sys/resource.h>
