@@ -8,31 +8,32 @@
 #include <sys/uio.h>
 
 #include "arch/cpu_emulate.h"
+#include "arch/native.h"
 
 /*
  * All CPUs, so that tests of each run on every machine. Threads run code of the CPUs that their kernel supports. The
  * agent has only these.
  */
 static const struct cpu *const cpus[] = {
-#if !defined(ONLY_NATIVE_CPUS) || defined(__x86_64__) || defined(__i386__)
+#ifdef HAS_X86
 	&cpu_x86_64,  &cpu_i386,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__)
+#ifdef HAS_AARCH64
 	&cpu_aarch64,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__) || defined(__arm__)
+#ifdef HAS_ARM
 	&cpu_arm,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__riscv)
+#ifdef HAS_RISCV
 	&cpu_riscv64,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__mips__)
+#ifdef HAS_MIPS
 	&cpu_mipsel,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
+#ifdef HAS_POWERPC
 	&cpu_powerpc,
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__s390x__)
+#ifdef HAS_S390
 	&cpu_s390x,
 #endif
 };

@@ -5,20 +5,29 @@
 #include <elf.h>
 #include <errno.h>
 
-/* Tests read files of other CPUs too. Only builds for x86 ask for the library that decodes x86. */
+#include "arch/native.h"
+
+/*
+ * Tests read files of other CPUs too. Only builds for x86 ask for the library that decodes x86, and the agent has no
+ * decoder of another CPU.
+ */
 static const struct insn_decoder *const decoders[] = {
 #if defined(__x86_64__) && !defined(WITHOUT_ZYDIS)
 	&insn_x86,
 #endif
+#ifdef HAS_AARCH64
 	&insn_aarch64,
+#endif
+	NULL,
 };
 
 static const struct insn_decoder *decoder_of(u16 elf_machine)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(decoders); i++)
-		if (decoders[i]->is_known(elf_machine))
-			return decoders[i];
-	return NULL;
+	const struct insn_decoder *const *d = decoders;
+
+	while (*d && !(*d)->is_known(elf_machine))
+		d++;
+	return *d;
 }
 
 bool insn_is_supported(u16 elf_machine)

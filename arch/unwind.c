@@ -4,6 +4,9 @@
 
 #include <elf.h>
 
+#include "arch/native.h"
+
+#ifdef HAS_X86
 /* A direct call (e8 and a distance), or an indirect one: ff, operation 2 in the next byte, and up to 5 bytes more. */
 static bool is_call_x86(u64 code)
 {
@@ -14,7 +17,9 @@ static bool is_call_x86(u64 code)
 		is_call |= (code >> 8 * starts[i] & 0x38ff) == 0x10ff;
 	return is_call;
 }
+#endif
 
+#ifdef HAS_AARCH64
 /* bl, blr, and blr of a signed address. */
 static bool is_call_aarch64(u64 code)
 {
@@ -23,6 +28,7 @@ static bool is_call_aarch64(u64 code)
 	return (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
 	       (insn & 0xfefff800) == 0xd63f0800;
 }
+#endif
 
 /*
  * The saved registers have the order of the kernel's struct sigcontext. x86_64 ends with rbp rbx rdx rax rcx rsp rip.
@@ -30,6 +36,7 @@ static bool is_call_aarch64(u64 code)
  * libraries (musl) and vDSOs that have no unwind information for it.
  */
 static const struct unwind_arch arches[] = {
+#ifdef HAS_X86
 	{ .machine = EM_X86_64,
 	  .is_call = is_call_x86,
 	  .word_size = 8,
@@ -54,6 +61,8 @@ static const struct unwind_arch arches[] = {
 	  .signal_code = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 }, /* mov $173,%eax; int $0x80 */
 	  .coroutine_code_size = 8, /* glibc: lea (%esp,%ebx,4),%esp; cmpl $0,(%esp); je */
 	  .coroutine_code = { 0x8d, 0x24, 0x9c, 0x83, 0x3c, 0x24, 0, 0x74 } },
+#endif
+#ifdef HAS_AARCH64
 	{ .machine = EM_AARCH64,
 	  .is_call = is_call_aarch64,
 	  .word_size = 8,
@@ -68,13 +77,21 @@ static const struct unwind_arch arches[] = {
 	  .signal_code_size = 8,
 	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
 	  .is_signal_cfi_partial = true },
+#endif
+#ifdef HAS_ARM
 	/*
 	 * ARM code has no chain of frame pointers that code without information would keep. ARM uses two registers
 	 * for frames; the table has the one of Thumb code.
 	 */
 	{ .machine = EM_ARM, .word_size = 4, .sp = 13, .fp = 7, .ra = 14, .has_link = true },
+#endif
+#ifdef HAS_RISCV
 	{ .machine = EM_RISCV, .word_size = 8, .sp = 2, .fp = 8, .ra = 1, .has_link = true },
+#endif
+#ifdef HAS_MIPS
 	{ .machine = EM_MIPS, .word_size = 4, .sp = 29, .fp = 30, .ra = 31, .has_link = true },
+#endif
+#ifdef HAS_POWERPC
 	{ .machine = EM_PPC,
 	  .word_size = 4,
 	  .sp = 1,
@@ -82,6 +99,8 @@ static const struct unwind_arch arches[] = {
 	  .ra = 65,
 	  .has_link = true,
 	  .has_back_chain = true },
+#endif
+#ifdef HAS_S390
 	/* A caller leaves an area of 160 bytes, where each saved register has a fixed place. */
 	{ .machine = EM_S390,
 	  .word_size = 8,
@@ -91,6 +110,7 @@ static const struct unwind_arch arches[] = {
 	  .has_link = true,
 	  .cfa_above_sp = 160,
 	  .ra_above_fp = 24 },
+#endif
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)

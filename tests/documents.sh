@@ -82,7 +82,7 @@ check_functions() {
 check_commands() {
 	local where word
 	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' | while IFS=$'\t' read -r where word; do
-		grep -qF "{ \"$word\"," user/cli/options.c || echo "README.md:$where: heaptap has no command $word"
+		grep -qF "\"$word\"," user/cli/options.c || echo "README.md:$where: heaptap has no command $word"
 	done
 	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' | while IFS=$'\t' read -r where word; do
 		grep -qF "\"${word#--}\"" user/cli/options*.c || echo "README.md:$where: heaptap has no option $word"

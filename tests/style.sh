@@ -229,6 +229,11 @@ check_readmes() {
 variables='
 fallback/guardian_main.c:has_mail
 fallback/guardian_main.c:is_out_of_time
+user/agent/small_getopt.c:next_letter
+user/agent/small_getopt.c:optarg
+user/agent/small_getopt.c:optind
+user/agent/small_users.c:found
+user/agent/small_users.c:line
 user/cli/cmd_demo.c:demo_kept
 user/console/console_edit.c:edit
 user/lib/crc32c.c:tables

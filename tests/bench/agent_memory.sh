@@ -30,10 +30,15 @@ await() {
 	done
 }
 
-# scanned: a leak verdict; prints how many blocks the agent knows of, -1 if it has lost some
+# scanned: a report with a verdict; prints how many blocks the agent knows of, -1 if it has lost some
 scanned() {
-	"$agent" scan -q -o "$tmp/scan.json" --force "$target" >&2 &&
-		jq '.processes[0] | if ([.lost[]] | add) == 0 then .totals.live_blocks else -1 end' "$tmp/scan.json"
+	rm -f "$tmp/attach.json"
+	kill -USR1 "$tracer"
+	until [ -e "$tmp/attach.json" ]; do
+		kill -0 "$tracer" || return
+		sleep 0.05
+	done
+	jq '.processes[0] | if ([.lost[]] | add) == 0 then .totals.live_blocks else -1 end' "$tmp/attach.json"
 }
 
 failed=0
@@ -44,7 +49,7 @@ for nr in "${@:-0}"; do
 	"$step" <"$tmp/in" >"$tmp/step" 2>/dev/null &
 	target=$!
 	exec 7>"$tmp/in"
-	"$agent" attach -o "$tmp/attach.json" --force "$target" 2>"$tmp/log" 7>&- &
+	"$agent" attach --scan -o "$tmp/attach.json" --force "$target" 2>"$tmp/log" 7>&- &
 	tracer=$!
 	await "$tmp/log" 'attached to'
 	echo "alloc $nr 24" >&7

@@ -73,7 +73,7 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 	int round = 0, sig;
 
 	for (;;) {
-		if (has_line)
+		if (!IS_AGENT && has_line)
 			status_line_round(&line, s);
 		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
 		case CONTROL_STOP:
@@ -83,7 +83,8 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 				return;
 			break;
 		case CONTROL_ASKED:
-			session_answer(s, tracees_stopper(&a->tracees), control_questions(c));
+			if (!IS_AGENT)
+				session_answer(s, tracees_stopper(&a->tracees), control_questions(c));
 			break;
 		default:
 			break;
@@ -158,7 +159,7 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
-	if (joins_targets(o) && join(a, s)) {
+	if (!IS_AGENT && joins_targets(o) && join(a, s)) {
 		leave(a, s);
 		return STATUS_IMPOSSIBLE;
 	}

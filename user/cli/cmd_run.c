@@ -53,7 +53,7 @@ static void finish(struct run *r)
 		scan(r, true);
 	session_stop(r->tracees.session);
 	session_has_no_allocator(r->tracees.session);
-	if (r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
+	if (!IS_AGENT && r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
 		warn("run: --perturb: no effect: no glibc in the program");
 	r->is_unwritten = session_report(r->tracees.session);
 	if (!r->is_unwritten && session_has_losses(r->tracees.session))
@@ -77,8 +77,9 @@ static void answer(struct run *r, struct control *c)
 {
 	struct tracees *t = &r->tracees;
 
-	session_answer(t->is_attached && !t->is_finished ? t->session : NULL, tracees_stopper(t),
-		       control_questions(c));
+	if (!IS_AGENT)
+		session_answer(t->is_attached && !t->is_finished ? t->session : NULL, tracees_stopper(t),
+			       control_questions(c));
 }
 
 static void handle(struct run *r, struct control *c, enum control_event event, int sig)
@@ -141,7 +142,7 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 		control_stop_soon(c);
 	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
 		tell_price(p, r->tracees.session);
-	if (p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
+	if (!IS_AGENT && p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
 		status_line_round(&p->line, r->tracees.session);
 	return event;
 }
@@ -264,7 +265,7 @@ static int prepare(void *ctx, struct session *s)
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};
-	if (o->perturb && perturb_env(&r->env, environ))
+	if (!IS_AGENT && o->perturb && perturb_env(&r->env, environ))
 		return launch_error(-ENOMEM);
 	err = choose_user(o, &r->user);
 	if (err)

@@ -139,7 +139,8 @@ static int run(const struct options *o, struct serve *s, struct control *c, stru
 			break;
 		}
 		serve_round(s);
-		discover_poll(discover);
+		if (!IS_AGENT)
+			discover_poll(discover);
 	}
 	control_finish(c);
 	if (s->trace)
@@ -194,7 +195,7 @@ int cmd_serve(const struct options *o)
 	if (err)
 		return err == -ESRCH ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
 	err = serve_link_new(&s.link, &place.link);
-	if (!err && o->announce)
+	if (!IS_AGENT && !err && o->announce)
 		err = discover_announce(&place.discover, &place.addr, name_of_target(o));
 	if (err) {
 		serve_link_free(s.link);
@@ -215,7 +216,8 @@ int cmd_serve(const struct options *o)
 		launch_free(s.launch);
 	free(s.late.data);
 	serve_link_free(s.link);
-	discover_free(place.discover);
+	if (!IS_AGENT)
+		discover_free(place.discover);
 	control_free(c);
 	return status;
 }

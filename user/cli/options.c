@@ -37,49 +37,70 @@ enum {
 	NR_COMMANDS
 };
 
+/* Commands that the agent has not are without a name there, and options without a row. */
+/* clang-format off */
+#if IS_AGENT
+#define COMMAND_OF_HOST(...) { "" }
+#define OF_HOST(...)
+#else
+#define COMMAND_OF_HOST(...) { __VA_ARGS__ }
+#define OF_HOST(...)	     __VA_ARGS__,
+#endif
+/* A function that only such rows use. */
+#define OF_HOST_FN static __attribute__((unused))
+/* clang-format on */
+
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
 		  "start a program, trace it from its first allocation, report at its end", cmd_run, 1,
 		  SIZE_MAX, .stops_at_arg = true },
 	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
 		     cmd_attach, 1, SIZE_MAX },
-	[SCAN] = { "scan", "PID|NAME|CORE",
-		   "find leak verdicts now: on a process that a run or attach traces, or from the books of its "
-		   "allocator",
-		   cmd_scan, 1, 1 },
-	[MARK] = { "mark", "PID|NAME MARKER",
-		   "name this moment in the recording of a process, or in the one that the heaptap PID makes",
-		   cmd_mark, 2, 2 },
-	[REPORT] = { "report", "FILE|DIRECTORY",
-		     "report on a recording or a list of events; or the growth over a directory of reports",
-		     IS_AGENT ? NULL : cmd_report, 1, 1, .is_left_out = true },
+	[SCAN] = COMMAND_OF_HOST(
+		"scan", "PID|NAME|CORE",
+		"find leak verdicts now: on a process that a run or attach traces, or from the books of its "
+		"allocator",
+		cmd_scan, 1, 1),
+	[MARK] = COMMAND_OF_HOST(
+		"mark", "PID|NAME MARKER",
+		"name this moment in the recording of a process, or in the one that the heaptap PID makes",
+		cmd_mark, 2, 2),
+	[REPORT] = COMMAND_OF_HOST(
+		"report", "FILE|DIRECTORY",
+		"report on a recording or a list of events; or the growth over a directory of reports",
+		cmd_report, 1, 1),
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
 		    "on the target: trace for a 'heaptap connect' elsewhere, which counts and reports",
 		    cmd_serve, 1, SIZE_MAX },
-	[CONNECT] = { "connect", "ADDRESS [-- PROGRAM [ARG...]]",
-		      "on the host: trace what a 'heaptap serve' elsewhere serves, "
-		      "at ssh://[user@]host/PID|NAME, unix:/path or tcp://host[:port]",
-		      IS_AGENT ? NULL : cmd_connect, 0, SIZE_MAX, .is_left_out = true },
-	[DIFF] = { "diff", "A B [C...] | DIRECTORY",
-		   "compare two recordings or saved JSON reports, caller by caller; of more, show the growth",
-		   IS_AGENT ? NULL : cmd_diff, 1, SIZE_MAX, .is_left_out = true },
-	[CONSOLE] = { "console", "PID|NAME|FILE|ADDRESS",
-		      "ask a running process, here or elsewhere, or a recording, command by command",
-		      IS_AGENT ? NULL : cmd_console, 1, SIZE_MAX, .is_left_out = true },
-	[TOP] = { "top", "PID|NAME...|ADDRESS",
-		  "show on the whole screen who holds memory in running processes, here or elsewhere",
-		  IS_AGENT ? NULL : cmd_top, 1, SIZE_MAX, .is_left_out = true },
-	[SYSTEM] = { "system", "",
-		     "watch all processes of this machine, and trace those that grow: how fast, and where",
-		     IS_AGENT ? NULL : cmd_system, 0, 0, .is_left_out = true },
-	[DOCTOR] = { "doctor", "[PID|NAME]",
-		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
-		     1 },
-	[DEMO] = { "demo", "", "trace a small leaking program, and explain the lines of its report",
-		   IS_AGENT ? NULL : cmd_demo, 0, 1, .is_left_out = true },
-	[COMPLETION] = { "completion", "bash|zsh|fish",
-			 "print a script that completes command lines in this shell",
-			 IS_AGENT ? NULL : cmd_completion, 1, 1, .is_left_out = true },
+	[CONNECT] = COMMAND_OF_HOST("connect", "ADDRESS [-- PROGRAM [ARG...]]",
+				    "on the host: trace what a 'heaptap serve' elsewhere serves, "
+				    "at ssh://[user@]host/PID|NAME, unix:/path or tcp://host[:port]",
+				    cmd_connect, 0, SIZE_MAX),
+	[DIFF] = COMMAND_OF_HOST(
+		"diff", "A B [C...] | DIRECTORY",
+		"compare two recordings or saved JSON reports, caller by caller; of more, show the growth",
+		cmd_diff, 1, SIZE_MAX),
+	[CONSOLE] = COMMAND_OF_HOST(
+		"console", "PID|NAME|FILE|ADDRESS",
+		"ask a running process, here or elsewhere, or a recording, command by command", cmd_console,
+		1, SIZE_MAX),
+	[TOP] = COMMAND_OF_HOST(
+		"top", "PID|NAME...|ADDRESS",
+		"show on the whole screen who holds memory in running processes, here or elsewhere", cmd_top,
+		1, SIZE_MAX),
+	[SYSTEM] = COMMAND_OF_HOST(
+		"system", "",
+		"watch all processes of this machine, and trace those that grow: how fast, and where",
+		cmd_system, 0, 0),
+	[DOCTOR] = COMMAND_OF_HOST("doctor", "[PID|NAME]",
+				   "say what works here, what does not, and the command that would help",
+				   cmd_doctor, 0, 1),
+	[DEMO] = COMMAND_OF_HOST("demo", "",
+				 "trace a small leaking program, and explain the lines of its report",
+				 cmd_demo, 0, 1),
+	[COMPLETION] = COMMAND_OF_HOST("completion", "bash|zsh|fish",
+				       "print a script that completes command lines in this shell",
+				       cmd_completion, 1, 1),
 	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
 	[NR_COMMANDS] = { NULL },
 };
@@ -96,19 +117,18 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
 
 static int take_format(struct options *o, const struct option_row *row, const char *text);
-static int take_html(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_html(struct options *o, const struct option_row *row, const char *text);
 static int take_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_check(struct options *o, const struct option_row *row, const char *text);
 static int take_no_check(struct options *o, const struct option_row *row, const char *text);
-static int take_ignore(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_ignore(struct options *o, const struct option_row *row, const char *text);
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
-static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
-static int take_why(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
-static int take_threshold(struct options *o, const struct option_row *row, const char *text);
-static int take_cost(struct options *o, const struct option_row *row, const char *text);
-static int take_between(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_threshold(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_cost(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_between(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
 {
@@ -121,7 +141,7 @@ static const char *backend_choice(size_t i)
 	return words[i];
 }
 
-static const char *on_full_choice(size_t i)
+OF_HOST_FN const char *on_full_choice(size_t i)
 {
 	static const char *const words[] = { [ON_FULL_WAIT] = "wait", [ON_FULL_DROP] = "drop", NULL };
 
@@ -146,7 +166,7 @@ static const char *leaks_choice(size_t i)
 	return words[i];
 }
 
-static const char *snapshot_choice(size_t i)
+OF_HOST_FN const char *snapshot_choice(size_t i)
 {
 	static const char *const words[] = { [SNAPSHOT_STOP] = "stop",
 					     [SNAPSHOT_FORK] = "fork",
@@ -157,7 +177,7 @@ static const char *snapshot_choice(size_t i)
 	return words[i];
 }
 
-static const char *annotate_choice(size_t i)
+OF_HOST_FN const char *annotate_choice(size_t i)
 {
 	static const char *const words[] = { "none", "github", NULL };
 
@@ -179,299 +199,284 @@ static const char *format_choice(size_t i)
 	return report_formats[i].name;
 }
 
-#define FIELD(f) offsetof(struct options, f)
-#define IN(c)	 (1U << (c))
-/* The help of an option that the agent has not; its text is not in the agent either. */
-#define NOT_IN_AGENT(text) .is_left_out = true, .help = IS_AGENT ? NULL : (text)
-#define TRACING		   (IN(RUN) | IN(ATTACH) | IN(CONSOLE) | IN(TOP))
-#define SERVING		   (TRACING | IN(SERVE))
-#define WATCHING	   (TRACING | IN(CONNECT))
-#define BOTH		   (TRACING | IN(SERVE) | IN(CONNECT))
-#define ALL		   (IN(NR_COMMANDS) - 1)
+/* The agent lists its options without the text. */
+#define HELP(text) .help = IS_AGENT ? NULL : (text)
+#define FIELD(f)   offsetof(struct options, f)
+#define IN(c)	   (1U << (c))
+#define TRACING	   (IN(RUN) | IN(ATTACH) | IN(CONSOLE) | IN(TOP))
+#define SERVING	   (TRACING | IN(SERVE))
+#define WATCHING   (TRACING | IN(CONNECT))
+#define BOTH	   (TRACING | IN(SERVE) | IN(CONNECT))
+#define ALL	   (IN(NR_COMMANDS) - 1)
 
-/* clang-format off: one row, one look */
+/* One row, one look. */
+/* clang-format off */
 const struct option_row option_rows[] = {
 	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
 	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
-	  .is_only_typed = true, .help = "a target: the same as the argument; may be repeated" },
+	  .is_only_typed = true, HELP("a target: the same as the argument; may be repeated") },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
-	  .commands = SERVING | IN(SYSTEM), .help = "source of events; inline puts code into the target" },
-	{ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,
+	  .commands = SERVING | IN(SYSTEM), HELP("source of events; inline puts code into the target") },
+	OF_HOST({ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,
 	  .commands = TRACING,
-	  NOT_IN_AGENT(
-		  "inline: a thread without room for its records waits while heaptap reads, or drops them") },
+	  .help = "inline: a thread without room for its records waits while heaptap reads, or drops them" })
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "127", "0", "127", .commands = WATCHING | IN(SYSTEM),
-	  .help = "frames per stack; 0 = no stacks" },
+	  HELP("frames per stack; 0 = no stacks") },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = BOTH,
-	  .help = "trace children too (fork, vfork, exec), and their children" },
+	  HELP("trace children too (fork, vfork, exec), and their children") },
 	{ "no-wait", 0, NULL, take_flag, FIELD(no_wait), .commands = IN(RUN),
-	  .help = "end with the program itself, and do not wait for followed processes that run on" },
+	  HELP("end with the program itself, and do not wait for followed processes that run on") },
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = BOTH,
-	  .help = "trace at most N children at a time with --follow, and list the last N that have ended" },
-	{ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("watch at most N processes at a time: those that grow, then the largest") },
-	{ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("watch processes of this name, such as redis-server or 'php*'; may be repeated") },
-	{ "exe", 0, "PATTERN", take_list, FIELD(exes), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("watch processes of this program: a path, or its last part; may be repeated") },
-	{ "uid", 0, "USER", take_list, FIELD(uids), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("watch processes of this user, a name or a number; may be repeated") },
-	{ "cgroup", 0, "PART", take_list, FIELD(cgroups), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("watch processes whose control group has PART in its path; may be repeated") },
-	{ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
-		  "may be repeated") },
-	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM),
-	  NOT_IN_AGENT("trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
-		       "or that were chosen; 0 = none") },
-	{ "everything", 0, NULL, take_flag, FIELD(everything), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "trace all watched processes at once, and their children, at most 4000; --zoom is 0 then") },
-	{ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
-		  "many bytes; growth:10%/h: it grows so fast; may be repeated") },
-	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "10%",
+	  HELP("trace at most N children at a time with --follow, and list the last N that have ended") },
+	OF_HOST({ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
+	  .help = "watch at most N processes at a time: those that grow, then the largest" })
+	OF_HOST({ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM),
+	  .help = "watch processes of this name, such as redis-server or 'php*'; may be repeated" })
+	OF_HOST({ "exe", 0, "PATTERN", take_list, FIELD(exes), .commands = IN(SYSTEM),
+	  .help = "watch processes of this program: a path, or its last part; may be repeated" })
+	OF_HOST({ "uid", 0, "USER", take_list, FIELD(uids), .commands = IN(SYSTEM),
+	  .help = "watch processes of this user, a name or a number; may be repeated" })
+	OF_HOST({ "cgroup", 0, "PART", take_list, FIELD(cgroups), .commands = IN(SYSTEM),
+	  .help = "watch processes whose control group has PART in its path; may be repeated" })
+	OF_HOST({ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM),
+	  .help = "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
+		  "may be repeated" })
+	OF_HOST({ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM),
+	  .help = "trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
+		       "or that were chosen; 0 = none" })
+	OF_HOST({ "everything", 0, NULL, take_flag, FIELD(everything), .commands = IN(SYSTEM),
+	  .help = "trace all watched processes at once, and their children, at most 4000; --zoom is 0 then" })
+	OF_HOST({ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
+	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
+		  "many bytes; growth:10%/h: it grows so fast; may be repeated" })
+	OF_HOST({ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "10%",
 	  .commands = IN(ATTACH) | IN(TOP) | IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "if breakpoints cost a process more of its CPU time, --backend auto puts code into it; 0% = no "
+	  .help = "if breakpoints cost a process more of its CPU time, --backend auto puts code into it; 0% = no "
 		  "limit. system: where that cannot be, let tracing cost it, and the machine, at most so much of a "
-		  "CPU: with shorter stacks, then for a while at a time") },
-	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
-		  "none = without those") },
+		  "CPU: with shorter stacks, then for a while at a time" })
+	OF_HOST({ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
+	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
+		  "none = without those" })
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
-	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
-	{ "metrics", 0, "[ADDR:]PORT", take_text, FIELD(metrics),
+	  .commands = WATCHING | IN(SYSTEM), HELP("write a report every DUR") },
+	OF_HOST({ "metrics", 0, "[ADDR:]PORT", take_text, FIELD(metrics),
 	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
-		  "ADDR, or at unix:/path; port 0 = any free one") },
-	{ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest") },
+	  .help = "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
+		  "ADDR, or at unix:/path; port 0 = any free one" })
+	OF_HOST({ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
+	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
-	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
+	  HELP("keep the files of the last N reports, and remove older ones; 0: keep all") },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
-	  .commands = WATCHING | IN(SYSTEM), .help = "stop tracing after DUR" },
+	  .commands = WATCHING | IN(SYSTEM), HELP("stop tracing after DUR") },
 	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
 	  .commands = IN(RUN) | IN(ATTACH),
-	  .help = "stop tracing after N allocations; a few more may be counted" },
+	  HELP("stop tracing after N allocations; a few more may be counted") },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
-		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time" },
+	  HELP("write the report to FILE; may be repeated; the ending of its name chooses the format; "
+		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time") },
 	{ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
-	  .help = "format of the printed report, and of files whose ending names no format (default text); "
-		  "list = list the formats and end" },
+	  HELP("format of the printed report, and of files whose ending names no format (default text); "
+		  "list = list the formats and end") },
 	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
-	  .help = "record all events in FILE, for `heaptap report`; placeholders as in --output" },
+	  HELP("record all events in FILE, for `heaptap report`; placeholders as in --output") },
 	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
 	  .commands = WATCHING,
-	  .help = "begin another file of the recording when the file has this size; needs %n or %t in the name" },
+	  HELP("begin another file of the recording when the file has this size; needs %n or %t in the name") },
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
-	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
-	{ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
+	  HELP("begin another file of the recording after DUR; needs %n or %t in the name") },
+	OF_HOST({ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
 	  .commands = WATCHING,
-	  .help = "write a seek point after so many bytes of the recording, where reading a part of it can begin" },
-	{ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
+	  .help = "write a seek point after so many bytes of the recording, where reading a part of it can begin" })
+	OF_HOST({ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
-	  NOT_IN_AGENT(
-		  "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
-		  "at its source line") },
-	{ "html", 0, "FILE", take_html, FIELD(outputs),
+	  .help = "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
+		  "at its source line" })
+	OF_HOST({ "html", 0, "FILE", take_html, FIELD(outputs),
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
-	  NOT_IN_AGENT("write the report to FILE.html, a page for a browser: the same as --output") },
-	{ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
-	  NOT_IN_AGENT("show the report as a page in the browser, by xdg-open") },
+	  .help = "write the report to FILE.html, a page for a browser: the same as --output" })
+	OF_HOST({ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
+	  .help = "show the report as a page in the browser, by xdg-open" })
 	{ "force", 0, NULL, take_flag, FIELD(force),
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  .help = "overwrite existing output files" },
+	  HELP("overwrite existing output files") },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  .help = "order of the callers" },
+	  HELP("order of the callers") },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  .help = "callers in the text report, or processes in a row of system, 0 = all" },
+	  HELP("callers in the text report, or processes in a row of system, 0 = all") },
 	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
-	  .help = "find leak verdicts for each report, not only for the last one; "
-		  "each scan stops the target for a moment" },
+	  HELP("find leak verdicts for each report, not only for the last one; "
+		  "each scan stops the target for a moment") },
 	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING | IN(SYSTEM),
-	  .help = "find no leak verdicts, and do not stop the target for them" },
+	  HELP("find no leak verdicts, and do not stop the target for them") },
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
 	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
-	  .help = "give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
-		  "2s for a scan without a trace; no limit at the end of a program of run)" },
-	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
+	  HELP("give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
+		  "2s for a scan without a trace; no limit at the end of a program of run)") },
+	OF_HOST({ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
 		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
 		  "has changed; auto: the first of precopy and fork that is possible, if stop would take longer than "
-		  "10 ms" },
+		  "10 ms" })
 	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
-	  .help = "threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
-		  "16 at most)" },
-	{ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
+	  HELP("threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
+		  "16 at most)") },
+	OF_HOST({ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "make no copy for --snapshot that may take more memory (default for fork: what the target's "
-		  "cgroups have left; for precopy: half of what heaptap has left)" },
+		  "cgroups have left; for precopy: half of what heaptap has left)" })
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
-	  .help = "check releases: by the right family of functions, only once, and of a block; "
-		  "report wrong releases with their stacks (default in run)" },
+	  HELP("check releases: by the right family of functions, only once, and of a block; "
+		  "report wrong releases with their stacks (default in run)") },
 	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
-	  .help = "do not check releases (cheaper)" },
+	  HELP("do not check releases (cheaper)") },
 	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
 	  .commands = WATCHING | IN(SCAN),
-	  .help = "report these lost blocks. all; new: not lost at the verdict before; "
-		  "leaked: lost then and still lost" },
-	{ "why", 0, "N|ADDRESS|TYPE", take_why, FIELD(nr_whys), "5", "0", "1000",
+	  HELP("report these lost blocks. all; new: not lost at the verdict before; "
+		  "leaked: lost then and still lost") },
+	OF_HOST({ "why", 0, "N|ADDRESS|TYPE", take_why, FIELD(nr_whys), "5", "0", "1000",
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
-		  "or for the block at ADDRESS (0x...); scan: or for blocks of a TYPE, in a census" },
-	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
-	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
+		  "or for the block at ADDRESS (0x...); scan: or for blocks of a TYPE, in a census" })
+	OF_HOST({ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
+	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" })
 	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask),
 	  .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
-	  .help = "bits of a word that make an address, for programs that keep marks in pointers, such as "
-		  "0x0000fffffffffff8" },
+	  HELP("bits of a word that make an address, for programs that keep marks in pointers, such as "
+		  "0x0000fffffffffff8") },
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
-	  .help = "look for pointers at every byte, not only at aligned words (slow)" },
-	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING | IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
-		  "may be repeated") },
-	{ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions),
+	  HELP("look for pointers at every byte, not only at aligned words (slow)") },
+	OF_HOST({ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING | IN(SYSTEM),
+	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
+		  "may be repeated" })
+	OF_HOST({ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions),
 	  .commands = WATCHING | IN(SYSTEM),
-	  NOT_IN_AGENT("report also the known leaks of allocators and C libraries themselves") },
-	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
-	  NOT_IN_AGENT(
-		  "leave out leaks with a frame whose function, source file or object matches; may be repeated") },
-	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
+	  .help = "report also the known leaks of allocators and C libraries themselves" })
+	OF_HOST({ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
+	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" })
+	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
-	  NOT_IN_AGENT("print a suppression for each leak at the end of the text report") },
+	  .help = "print a suppression for each leak at the end of the text report" })
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
-	  .help = "exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
+	  HELP("exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
-		  "than in the third before" },
-	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
+		  "than in the third before") },
+	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN),
-	  .help = "exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite" },
+	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
-	  .help = "count only live blocks of at least this size for each caller" },
+	  HELP("count only live blocks of at least this size for each caller") },
 	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
-	  .help = "count only live blocks of at most this size for each caller" },
-	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
-	  NOT_IN_AGENT(
-		  "let the other side send only allocations of --min-size to --max-size, for slow lines; "
-		  "the report says how many are left out, and its sums do not include them") },
+	  HELP("count only live blocks of at most this size for each caller") },
+	OF_HOST({ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
+	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
+		  "the report says how many are left out, and its sums do not include them" })
 	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
 	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
-	  .help = "count only live blocks of at least this age for each caller" },
-	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
-	  NOT_IN_AGENT("run this console command instead of reading commands; may be repeated") },
+	  HELP("count only live blocks of at least this age for each caller") },
+	OF_HOST({ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
+	  .help = "run this console command instead of reading commands; may be repeated" })
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH | IN(SYSTEM),
-	  .help = "count operators new and delete as the malloc and free inside them" },
+	  HELP("count operators new and delete as the malloc and free inside them") },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH | IN(SYSTEM),
-	  .help = "trace mmap, munmap and mremap too" },
+	  HELP("trace mmap, munmap and mremap too") },
 	{ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
-	  .help = "count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
-		  "or from `start` of the console on" },
+	  HELP("count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
+		  "or from `start` of the console on") },
 	{ "mark-usdt", 0, "PROVIDER:NAME", take_usdt, FIELD(usdt), .commands = SERVING,
-	  .help = "take this static probe of the program or a library as a marker, such as libstdcxx:throw; "
-		  "may be repeated" },
+	  HELP("take this static probe of the program or a library as a marker, such as libstdcxx:throw; "
+		  "may be repeated") },
 	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING | IN(SYSTEM),
-	  .help = "place no probes in this library; may be repeated" },
+	  HELP("place no probes in this library; may be repeated") },
 	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING | IN(SYSTEM),
-	  .help = "a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
-		  "may be repeated" },
-	{ "guess", 0, NULL, take_flag, FIELD(guess), .commands = SERVING,
-	  NOT_IN_AGENT(
-		  "find malloc and free of glibc or musl by their code in static programs without symbols; "
-		  "names of functions are then guessed") },
+	  HELP("a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
+		  "may be repeated") },
+	OF_HOST({ "guess", 0, NULL, take_flag, FIELD(guess), .commands = SERVING,
+	  .help = "find malloc and free of glibc or musl by their code in static programs without symbols; "
+		  "names of functions are then guessed" })
 	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
 	  .commands = SERVING | IN(SYSTEM),
-	  .help = "size of the buffer for events between kernel and heaptap" },
+	  HELP("size of the buffer for events between kernel and heaptap") },
 	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
-	  .help = "run the program as this user" },
+	  HELP("run the program as this user") },
 	{ "as-caller", 0, NULL, take_flag, FIELD(as_caller), .commands = IN(RUN), .is_only_typed = true,
-	  .help = "under sudo, run the program as the user who typed it" },
+	  HELP("under sudo, run the program as the user who typed it") },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
-	  .help = "run the program in this directory" },
-	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),
+	  HELP("run the program in this directory") },
+	OF_HOST({ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),
 	  .commands = IN(REPORT) | IN(CONSOLE) | IN(RUN) | IN(ATTACH), .is_only_typed = true,
 	  .help = "count only blocks allocated from FROM to TO, as they were at AT (default TO); "
-		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" },
-	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
-	  NOT_IN_AGENT(
-		  "list the events on stdout instead of a report; `heaptap report` reads such a list too") },
+		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" })
+	OF_HOST({ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
+	  .help = "list the events on stdout instead of a report; `heaptap report` reads such a list too" })
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = WATCHING | IN(SYSTEM) | IN(REPORT) | IN(DIFF),
-	  .help = "take at most so much memory: callers without live blocks are counted for the functions that "
-		  "called them before more is taken (default half of what is left, at most 2G)" },
-	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN),
-	  NOT_IN_AGENT("show the growth since the census in this file, which was written as JSON") },
-	{ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),
-	  NOT_IN_AGENT("take a census also of a process that a heaptap traces") },
-	{ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN),
-	  NOT_IN_AGENT(
-		  "show the callers of a census's blocks by this list, which the console's command blocks wrote as "
-		  "CSV; implies --census") },
+	  HELP("take at most so much memory: callers without live blocks are counted for the functions that "
+		  "called them before more is taken (default half of what is left, at most 2G)") },
+	OF_HOST({ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN),
+	  .help = "show the growth since the census in this file, which was written as JSON" })
+	OF_HOST({ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),
+	  .help = "take a census also of a process that a heaptap traces" })
+	OF_HOST({ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN),
+	  .help = "show the callers of a census's blocks by this list, which the console's command blocks wrote as "
+		  "CSV; implies --census" })
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
-	  .help = "look here first for the target's binaries" },
-	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
+	  HELP("look here first for the target's binaries") },
+	OF_HOST({ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
-	  .help = "look here first for separate debug files" },
-	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
+	  .help = "look here first for separate debug files" })
+	OF_HOST({ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
-	  NOT_IN_AGENT(
-		  "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs") },
+	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" })
 	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
-	  .help = "wait here for the other side: unix:/path, or tcp://number:port with a token "
-		  "(default in serve: a UNIX socket in a directory of its own)" },
+	  HELP("wait here for the other side: unix:/path, or tcp://number:port with a token "
+		  "(default in serve: a UNIX socket in a directory of its own)") },
 	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
-	  .help = "connect to `heaptap connect --listen ADDRESS`; try again every two seconds" },
+	  HELP("connect to `heaptap connect --listen ADDRESS`; try again every two seconds") },
 	{ "token-file", 0, "FILE", take_text, FIELD(token_file),
 	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE) | IN(TOP),
-	  .help = "64 hexadecimal digits that both sides must know; TCP needs them" },
+	  HELP("64 hexadecimal digits that both sides must know; TCP needs them") },
 	{ "insecure-tcp", 0, NULL, take_flag, FIELD(insecure_tcp),
 	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE) | IN(TOP), .is_only_typed = true,
-	  .help = "allow tcp:// to leave this machine, although all that it sends can be read and changed" },
-	{ "announce", 0, NULL, take_flag, FIELD(announce), .commands = IN(SERVE), .is_only_typed = true,
-	  .help = "let clients on the same network find this server (multicast)" },
-	{ "discover", 0, NULL, take_flag, FIELD(discover), .commands = IN(CONNECT), .is_only_typed = true,
-	  NOT_IN_AGENT("find the server that announces itself on the network, instead of an address") },
+	  HELP("allow tcp:// to leave this machine, although all that it sends can be read and changed") },
+	OF_HOST({ "announce", 0, NULL, take_flag, FIELD(announce), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "let clients on the same network find this server (multicast)" })
+	OF_HOST({ "discover", 0, NULL, take_flag, FIELD(discover), .commands = IN(CONNECT), .is_only_typed = true,
+	  .help = "find the server that announces itself on the network, instead of an address" })
 	{ "wait", 0, NULL, take_flag, FIELD(wait), .commands = IN(SERVE),
-	  .help = "start the program only when a client is connected, so that no event is missed" },
+	  HELP("start the program only when a client is connected, so that no event is missed") },
 	{ "stdio", 0, NULL, take_flag, FIELD(use_stdio), .commands = IN(SERVE), .is_only_typed = true,
-	  .help = "talk to the client on standard input and output (connect ssh:// starts serve so)" },
+	  HELP("talk to the client on standard input and output (connect ssh:// starts serve so)") },
 	{ "allow-kill", 0, NULL, take_flag, FIELD(allow_kill), .commands = IN(SERVE),
-	  .help = "let the client end the target" },
-	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
-	  NOT_IN_AGENT("end the target after the last report; the other side must allow it") },
-	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF) | IN(SYSTEM),
-	  .is_only_typed = true, .help = "print JSON" },
+	  HELP("let the client end the target") },
+	OF_HOST({ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
+	  .help = "end the target after the last report; the other side must allow it" })
+	OF_HOST({ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF) | IN(SYSTEM),
+	  .is_only_typed = true, .help = "print JSON" })
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
-	  .commands = ALL & ~IN(HELP), .help = "use colours; auto: on a terminal, unless NO_COLOR is set" },
-	{ "status", 0, NULL, take_flag, FIELD(status), .commands = IN(RUN),
-	  .help = "show a status line on the terminal, although output of the program may mix with it" },
+	  .commands = ALL & ~IN(HELP), HELP("use colours; auto: on a terminal, unless NO_COLOR is set") },
+	OF_HOST({ "status", 0, NULL, take_flag, FIELD(status), .commands = IN(RUN),
+	  .help = "show a status line on the terminal, although output of the program may mix with it" })
 	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL,
-	  .help = "print only warnings and errors" },
+	  HELP("print only warnings and errors") },
 	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,
-	  .help = "print more messages; full paths and unfolded stacks in the text report" },
-	{ "config", 0, "FILE", take_text, FIELD(config), .commands = ALL & ~IN(HELP), .is_only_typed = true,
-	  .help = "read this config file instead of the usual one" },
+	  HELP("print more messages; full paths and unfolded stacks in the text report") },
+	OF_HOST({ "config", 0, "FILE", take_text, FIELD(config), .commands = ALL & ~IN(HELP), .is_only_typed = true,
+	  .help = "read this config file instead of the usual one" })
 	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
-	  .help = "print this help" },
+	  HELP("print this help") },
 	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .is_only_typed = true,
-	  .help = "print the version" },
+	  HELP("print the version") },
 	{ NULL },
 };
 /* clang-format on */
@@ -694,11 +699,6 @@ static int take_fail_on(struct options *o, const struct option_row *row, const c
 	return 0;
 }
 
-static int take_exitcode(struct options *o, const struct option_row *row, const char *text)
-{
-	return take_u32(o, row, text);
-}
-
 /* A number, an address if it begins with 0x, or the name of a type, which only a census knows. */
 static int take_why(struct options *o, const struct option_row *row, const char *text)
 {
@@ -766,7 +766,7 @@ bool options_have_rule(const struct options *o)
 const struct command *command_find(const char *name)
 {
 	for (const struct command *c = commands; c->name; c++)
-		if (!strcmp(c->name, name))
+		if (c->run && !strcmp(c->name, name))
 			return c;
 	return NULL;
 }

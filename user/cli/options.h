@@ -107,10 +107,9 @@ struct command {
 	int (*run)(const struct options *o); /* returns an exit status */
 	size_t min_args, max_args;
 	bool stops_at_arg; /* options end at the first argument, which is a program */
-	bool is_left_out;  /* of the agent */
 };
 
-/* The table of commands; the last row has no name. */
+/* The table of commands; the last row has no name. What the agent has not has no run(). */
 extern const struct command commands[];
 
 /* One option. Limits and default are texts as the user would type them. */
@@ -124,7 +123,6 @@ struct option_row {
 	const char *(*choice)(size_t i); /* its values, NULL at the end */
 	u32 commands;			 /* bit per row of the table of commands */
 	bool is_only_typed;		 /* not allowed in a config file */
-	bool is_left_out;		 /* of the agent */
 	const char *help;
 };
 

@@ -99,7 +99,8 @@ static void help_row(FILE *out, size_t width, const struct option_row *row)
 		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
 	fputs(left, out);
 	w = wrap_begin(out, width, len, HELP_COLUMN);
-	wrap_text(&w, row->help);
+	if (!IS_AGENT)
+		wrap_text(&w, row->help);
 	wrap_limits(&w, row);
 	putc('\n', out);
 }
@@ -112,7 +113,7 @@ static void help_command(FILE *out, size_t width, const struct command *command)
 		command->synopsis);
 	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
 	for (const struct option_row *row = option_rows; row->name; row++)
-		if ((row->commands & bit) && !(IS_AGENT && row->is_left_out))
+		if (row->commands & bit)
 			help_row(out, width, row);
 }
 
@@ -138,7 +139,7 @@ void options_help(FILE *out, const struct command *command)
 	      "Watch the heap of any process, and report who holds the memory.\n\n",
 	      out);
 	for (const struct command *c = commands; c->name; c++)
-		if (!(IS_AGENT && c->is_left_out))
+		if (c->run)
 			help_summary(out, width, c);
 	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
 }

@@ -66,13 +66,6 @@ const struct option_row *option_row_find(const char *name, size_t len)
 	return NULL;
 }
 
-static int take_row(struct options *o, const struct option_row *row, const char *text)
-{
-	if (IS_AGENT && row->is_left_out)
-		return options_bad_value(o, row, "is not in the agent");
-	return row->take(o, row, text);
-}
-
 /* The options in @argv, argv[0] being the command; *@end becomes the index of the first argument. */
 static int parse_options(struct options *o, int argc, char **argv, int *end)
 {
@@ -93,7 +86,7 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
 			return -EINVAL;
 		}
-		err = take_row(o, row_of(id), optarg);
+		err = row_of(id)->take(o, row_of(id), optarg);
 	}
 	*end = optind;
 	return err;
@@ -116,14 +109,14 @@ static int apply_line(struct options *o, const char *name, const char *value)
 	const struct option_row *row = option_row_find(name, strlen(name));
 
 	if (!row || row->is_only_typed) {
-		error("config: %s:%u: %s: no such option", o->config_path, o->config_line, name);
+		error("config: %s:%u: %s: %s", o->config_path, o->config_line, name, "no such option");
 		return -EINVAL;
 	}
 	if (!row->arg && *value)
 		return options_bad_value(o, row, "takes no argument");
 	if (row->arg && !*value)
 		return options_bad_value(o, row, "needs an argument, %s", row->arg);
-	return is_for(row, o->command) ? take_row(o, row, value) : 0;
+	return is_for(row, o->command) ? row->take(o, row, value) : 0;
 }
 
 static int apply_config(struct options *o)
@@ -155,8 +148,8 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	options_fini(&typed);
 	if (err || o->want_help || o->want_version || o->want_formats || o->command->run == cmd_help)
 		return err;
-	err = config_read(config, &o->config_text, &o->config_path);
-	if (!err)
+	err = IS_AGENT ? 0 : config_read(config, &o->config_text, &o->config_path);
+	if (!IS_AGENT && !err)
 		err = apply_config(o);
 	return err ? err : parse_options(o, argc, argv, end);
 }
@@ -186,8 +179,8 @@ static int check_args(struct options *o, int argc, char **argv)
 	o->nr_args = argc;
 	/* getopt leaves a -- in front of the arguments. */
 	o->is_program = argc && !strcmp(argv[-1], "--");
-	if (c->run == cmd_attach || c->run == cmd_scan ||
-	    (!IS_AGENT && (c->run == cmd_console || c->run == cmd_top)) ||
+	if (c->run == cmd_attach ||
+	    (!IS_AGENT && (c->run == cmd_scan || c->run == cmd_console || c->run == cmd_top)) ||
 	    (c->run == cmd_serve && !o->is_program)) {
 		for (int i = 0; i < argc; i++)
 			if (options_list_add(&o->targets, argv[i]))
@@ -257,10 +250,6 @@ int options_parse(struct options *o, int argc, char **argv)
 	o->command = command_find(argv[1]);
 	if (!o->command) {
 		mistake_command(argv[1]);
-		return -EINVAL;
-	}
-	if (IS_AGENT && o->command->is_left_out) {
-		error("%s: is not in the agent", argv[1]);
 		return -EINVAL;
 	}
 	err = parse_all(o, argc - 1, argv + 1, &end);

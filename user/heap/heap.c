@@ -58,7 +58,8 @@ void heap_free(struct heap *h)
 	cover_map_fini(&h->cover);
 	timeline_fini(&h->timeline);
 	thread_table_fini(&h->threads);
-	tape_free(h->tape);
+	if (HAS_TAPE)
+		tape_free(h->tape);
 	if (HAS_SLICES)
 		slices_free(h->slices);
 	free(h->pending);
@@ -78,7 +79,7 @@ void heap_set_limit(struct heap *h, u64 bytes)
 
 int heap_keep_tape(struct heap *h)
 {
-	return h->tape ? 0 : tape_new(&h->tape);
+	return h->tape ? 0 : HAS_TAPE ? tape_new(&h->tape) : -ENOTSUP;
 }
 
 static void __attribute__((noinline)) put_on_tape(struct heap *h, u32 row, u64 bytes, bool is_free)
@@ -98,7 +99,7 @@ static u32 account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct hea
 		h->outside_bytes += bytes;
 		return THREADS_MAX;
 	}
-	if (h->tape)
+	if (HAS_TAPE && h->tape)
 		put_on_tape(h, row_nr, bytes, false);
 	row_keep_peak(row, h->peak_nr);
 	row->allocs++;
@@ -129,7 +130,7 @@ static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
 		h->outside_bytes -= bytes;
 		return;
 	}
-	if (h->tape)
+	if (HAS_TAPE && h->tape)
 		put_on_tape(h, row_nr, bytes, true);
 	row_keep_peak(row, h->peak_nr);
 	row->live_bytes -= bytes;
@@ -721,7 +722,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = copy_pending(copy, h);
 	if (!err && h->misuses)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
-	if (!err && h->tape)
+	if (HAS_TAPE && !err && h->tape)
 		err = tape_copy(&copy->tape, h->tape);
 	if (HAS_SLICES && !err && h->slices)
 		err = slices_copy(&copy->slices, h->slices, &copy->budget);
@@ -731,7 +732,8 @@ int heap_clone(struct heap **out, const struct heap *h)
 	return 0;
 
 undo_threads:
-	tape_free(copy->tape);
+	if (HAS_TAPE)
+		tape_free(copy->tape);
 	misuse_table_free(copy->misuses);
 	free(copy->pending);
 	thread_table_fini(&copy->threads);

@@ -15,7 +15,7 @@ void heap_span_begin(struct heap *h)
 					  .last_time_ns = h->totals.last_time_ns };
 	timeline_reset(&h->timeline);
 	thread_table_fini(&h->threads);
-	if (h->tape)
+	if (HAS_TAPE && h->tape)
 		tape_reset(h->tape);
 	if (HAS_SLICES && h->slices)
 		slices_reset(h->slices);

@@ -14,7 +14,7 @@ struct heap;
 struct row;
 
 enum { SLICES_MAX = 64, SLICES_BYTES_MAX = 8 << 20 };
-enum { HAS_SLICES = !IS_AGENT /* the agent writes no pages */ };
+enum { HAS_SLICES = !IS_AGENT, HAS_TAPE = !IS_AGENT /* the agent writes no pages, and no lists of events */ };
 
 /* Counts of one caller in one slice. */
 struct slice_counts {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/native.h"
 #include "user/probe/notes.h"
 
 enum { MAX_TEXT = 64, NAME_BYTES = 8 };
@@ -14,26 +15,6 @@ struct reg_names {
 	u8 reg;
 	const char *names[4];
 };
-
-/* A small heaptap has the names of its own CPU only, and of those that run the same programs. */
-#if !defined(ONLY_NATIVE_CPUS) || defined(__x86_64__) || defined(__i386__)
-#define HAS_X86
-#endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__) || defined(__arm__)
-#define HAS_ARM
-#endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__riscv)
-#define HAS_RISCV
-#endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__mips__)
-#define HAS_MIPS
-#endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
-#define HAS_POWERPC
-#endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__s390__)
-#define HAS_S390
-#endif
 
 #ifdef HAS_X86
 static const struct reg_names x86_64_regs[] = {

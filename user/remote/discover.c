@@ -5,13 +5,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +26,7 @@ static const char question[] = "heaptap?", answer[] = "heaptap!";
 
 enum {
 	MAX_NETS = 32,
+	MAX_ADDRESSES = 128,
 	MAX_FOUND = 16,
 	AGAIN_MS = 2000,
 	MAX_PER_SECOND = 10,
@@ -43,24 +44,27 @@ struct discover {
 	u32 nr_said; /* since second_ms */
 };
 
+/* Has the network of @request multicast, and is it up? */
+static bool has_multicast(const struct discover *d, struct ifreq *request)
+{
+	return !ioctl(d->fd, SIOCGIFFLAGS, request) && (request->ifr_flags & IFF_UP) &&
+	       (request->ifr_flags & (IFF_MULTICAST | IFF_LOOPBACK));
+}
+
 /* Find our addresses on networks with multicast. If @only is not 0, keep no other address. */
 static int find_nets(struct discover *d, const struct in_addr *only)
 {
-	struct ifaddrs *list;
+	struct ifreq list[MAX_ADDRESSES];
+	struct ifconf conf = { .ifc_len = sizeof(list), .ifc_req = list };
 
-	if (getifaddrs(&list))
+	if (ioctl(d->fd, SIOCGIFCONF, &conf))
 		return -errno;
-	for (const struct ifaddrs *i = list; i && d->nr_nets < MAX_NETS; i = i->ifa_next) {
-		struct in_addr addr;
+	for (size_t i = 0; i < conf.ifc_len / sizeof(list[0]) && d->nr_nets < MAX_NETS; i++) {
+		struct in_addr addr = ((const struct sockaddr_in *)&list[i].ifr_addr)->sin_addr;
 
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
-		    !(i->ifa_flags & (IFF_MULTICAST | IFF_LOOPBACK)))
-			continue;
-		addr = ((const struct sockaddr_in *)i->ifa_addr)->sin_addr;
-		if (!only->s_addr || only->s_addr == addr.s_addr)
+		if ((!only->s_addr || only->s_addr == addr.s_addr) && has_multicast(d, &list[i]))
 			d->nets[d->nr_nets++] = addr;
 	}
-	freeifaddrs(list);
 	return d->nr_nets ? 0 : -ENETUNREACH;
 }
 

@@ -8,35 +8,40 @@
 #include "user/report/report.h"
 
 /* The agent leaves out what is made of names, which another machine has. */
-#define HERE(format) (IS_AGENT ? NULL : (format))
+#if IS_AGENT
+#define OF_HOST(...)
+#else
+#define OF_HOST(...) __VA_ARGS__,
+#endif
 
-/* clang-format off: one row, one look */
+/* One row, one look. */
+/* clang-format off */
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
-	{ "compact", ".compact.json", "for scripts, small: \"heaptap-report/2\", names and stacks once",
-	  HERE(report_compact) },
-	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof), .is_binary = true },
-	{ "heapprofile", ".heap", "profile for the older google-pprof of gperftools",
-	  HERE(report_heapprofile) },
-	{ "csv", ".csv", "table of all callers", HERE(report_csv) },
-	{ "blocks", ".blocks.json", "list of all live blocks, \"heaptap-blocks/1\"",
-	  HERE(report_all_blocks_json) },
-	{ "blocks-csv", ".blocks.csv", "the same as a table, each block with its whole stack",
-	  HERE(report_all_blocks_csv) },
-	{ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", HERE(report_folded) },
-	{ "speedscope", ".speedscope.json", "profiles for https://www.speedscope.app",
-	  HERE(report_speedscope) },
-	{ "massif", ".massif", "heap over time: ms_print, massif-visualizer", HERE(report_massif) },
-	{ "dot", ".dot", "graph of callers: dot -Tsvg", HERE(report_dot) },
-	{ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", HERE(report_trace) },
-	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
-	  HERE(report_html), .wants_slices = true },
-	{ "heaptrack", ".heaptrack", "all events, for heaptrack_gui and heaptrack_print",
-	  HERE(report_heaptrack), .wants_tape = true },
-	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },
-	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", HERE(report_sarif) },
-	{ "github", ".github", "annotations for GitHub's workflows", HERE(report_github) },
+	OF_HOST({ "compact", ".compact.json", "for scripts, small: \"heaptap-report/2\", names and stacks once",
+	  report_compact })
+	OF_HOST({ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", report_pprof, .is_binary = true })
+	OF_HOST({ "heapprofile", ".heap", "profile for the older google-pprof of gperftools",
+	  report_heapprofile })
+	OF_HOST({ "csv", ".csv", "table of all callers", report_csv })
+	OF_HOST({ "blocks", ".blocks.json", "list of all live blocks, \"heaptap-blocks/1\"",
+	  report_all_blocks_json })
+	OF_HOST({ "blocks-csv", ".blocks.csv", "the same as a table, each block with its whole stack",
+	  report_all_blocks_csv })
+	OF_HOST({ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", report_folded })
+	OF_HOST({ "speedscope", ".speedscope.json", "profiles for https://www.speedscope.app",
+	  report_speedscope })
+	OF_HOST({ "massif", ".massif", "heap over time: ms_print, massif-visualizer", report_massif })
+	OF_HOST({ "dot", ".dot", "graph of callers: dot -Tsvg", report_dot })
+	OF_HOST({ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", report_trace })
+	OF_HOST({ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
+	  report_html, .wants_slices = true })
+	OF_HOST({ "heaptrack", ".heaptrack", "all events, for heaptrack_gui and heaptrack_print",
+	  report_heaptrack, .wants_tape = true })
+	OF_HOST({ "junit", ".junit.xml", "test results for CI systems", report_junit })
+	OF_HOST({ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", report_sarif })
+	OF_HOST({ "github", ".github", "annotations for GitHub's workflows", report_github })
 	{ NULL },
 };
 /* clang-format on */
@@ -49,7 +54,7 @@ const struct report_format *report_format_find(const char *path)
 	for (const struct report_format *f = report_formats; f->name; f++) {
 		size_t ending = strlen(f->ending);
 
-		if (!f->write || len <= ending || strcmp(path + len - ending, f->ending))
+		if (len <= ending || strcmp(path + len - ending, f->ending))
 			continue;
 		if (!found || ending > strlen(found->ending))
 			found = f;
@@ -92,7 +97,7 @@ const struct report_format *report_format_of(const char *path, enum packing *pac
 const struct report_format *report_format_named(const char *name)
 {
 	for (const struct report_format *f = report_formats; f->name; f++)
-		if (f->write && !strcmp(f->name, name))
+		if (!strcmp(f->name, name))
 			return f;
 	return NULL;
 }
@@ -100,6 +105,5 @@ const struct report_format *report_format_named(const char *name)
 void report_formats_list(FILE *out)
 {
 	for (const struct report_format *f = report_formats; f->name; f++)
-		if (f->write)
-			fprintf(out, "%-12s %-18s %s\n", f->name, f->ending, f->help);
+		fprintf(out, "%-12s %-18s %s\n", f->name, f->ending, f->help);
 }

@@ -398,7 +398,7 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	const struct module *m = module_get(r->modules, ref.module);
 	char name[MAX_CALLER_NAME];
 
-	if (s->function)
+	if (!IS_AGENT && s->function)
 		return short_name(buf, size, s->function, CALLER_WIDTH);
 	if (m)
 		snprintf(buf, size, "%s+0x%llx", escape_buf(name, sizeof(name), path_name(module_name(m))),

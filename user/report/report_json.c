@@ -216,7 +216,7 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
 	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
 	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
-	err = l->asked ? report_why_json(j, "why", r, p, s, l->asked) : 0;
+	err = !IS_AGENT && l->asked ? report_why_json(j, "why", r, p, s, l->asked) : 0;
 	json_object_end(j);
 	return err;
 }
@@ -310,7 +310,7 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 		json_sums(j, &row->leaks.sums);
 		report_json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
 		report_json_sum(j, "suppressed", &row->leaks.suppressed);
-		err = report_why_json(j, "why", r, p, style, row->why);
+		err = IS_AGENT ? 0 : report_why_json(j, "why", r, p, style, row->why);
 		if (err)
 			return err;
 	}

@@ -169,7 +169,7 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 	int err = 0;
 
 	if (p->leaks && p->leaks->asked)
-		err = report_asked_text(t->out, t->report, p, p->leaks->asked);
+		err = IS_AGENT ? 0 : report_asked_text(t->out, t->report, p, p->leaks->asked);
 	if (!err && !t->report->options.only)
 		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
 	if (!err && !t->report->options.only)
@@ -388,7 +388,8 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 
 	if (!order)
 		return -ENOMEM;
-	t.out = wrap_open(out, r->options.width ? r->options.width : TEXT_DEFAULT_WIDTH);
+	/* The agent does not fold long lines. */
+	t.out = IS_AGENT ? out : wrap_open(out, r->options.width ? r->options.width : TEXT_DEFAULT_WIDTH);
 	if (!t.out)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->nr_processes; i++)
@@ -403,7 +404,7 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
-	if (fclose(t.out) && !err)
+	if (t.out != out && fclose(t.out) && !err)
 		err = -errno;
 	return err ? err : flush_stream(out);
 }

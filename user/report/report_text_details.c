@@ -88,7 +88,8 @@ void text_fate(struct text *t, const struct report_process *p)
 	else if (status < 0)
 		item(t, "has ended");
 	else if (WIFSIGNALED(status))
-		item(t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		item(t, "killed by signal %d%s%s%s", WTERMSIG(status), IS_AGENT ? "" : " (",
+		     IS_AGENT ? "" : strsignal(WTERMSIG(status)), IS_AGENT ? "" : ")");
 	else
 		item(t, "exited with status %d", WEXITSTATUS(status));
 }
@@ -280,7 +281,8 @@ static void text_scan(struct text *t, const struct leaks *l)
 		item(t, "suppressed: %s block%s (%s)", human_count(l->suppressed.blocks).text,
 		     plural(l->suppressed.blocks), human_bytes(l->suppressed.bytes).text);
 	line_end(t);
-	text_changes(t, l);
+	if (!IS_AGENT)
+		text_changes(t, l);
 	line_begin(t, "scan");
 	item(t, "%s was stopped for %s", t->report->nr_processes > 1 ? "the process" : "the target",
 	     human_duration(l->pause_ns).text);
@@ -558,6 +560,21 @@ static int text_threads(struct text *t, const struct report_process *p)
 	return 0;
 }
 
+/* Lines that the agent leaves to JSON, and to the report of another machine on its recording. */
+static int text_sums(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
+{
+	int err;
+
+	text_stacks(t, p, rows, nr);
+	text_calls(t, p->heap);
+	text_cost(t, p);
+	err = text_modules(t, p, rows, nr);
+	if (!err)
+		err = text_threads(t, p);
+	text_names(t);
+	return err;
+}
+
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	int err;
@@ -572,14 +589,7 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	text_scan(t, p->leaks);
 	text_lost(t, p);
 	text_checked(t, p->heap);
-	text_stacks(t, p, rows, nr);
-	text_calls(t, p->heap);
-	text_cost(t, p);
-	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
-	if (!err && !IS_AGENT)
-		err = text_threads(t, p);
-	if (!IS_AGENT)
-		text_names(t);
+	err = IS_AGENT ? 0 : text_sums(t, p, rows, nr);
 	text_notes(t, p);
 	return err;
 }

@@ -51,7 +51,7 @@ int text_why(struct text *t, const struct report_process *p, const struct report
 {
 	if (!row->why || row->why->verdict != verdict)
 		return 0;
-	return report_why_text(t->out, t->report, p, row->why);
+	return IS_AGENT ? 0 : report_why_text(t->out, t->report, p, row->why);
 }
 
 /* Possible leaks of the callers in one file. */

@@ -87,8 +87,9 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 	char name[MAX_NAME_BYTES];
 
 	fputs("        ", t->out);
-	if (!s->function) {
-		note_nameless(t, ref.module);
+	if (IS_AGENT || !s->function) {
+		if (!IS_AGENT)
+			note_nameless(t, ref.module);
 		text_place(t, ref, true);
 	} else {
 		if (t->report->options.verbose)
@@ -107,7 +108,7 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 		}
 		text_tone_end(t);
 	}
-	fputs(s->is_inlined ? " (inlined)\n" : "\n", t->out);
+	fputs(!IS_AGENT && s->is_inlined ? " (inlined)\n" : "\n", t->out);
 }
 
 static int text_frame(struct text *t, struct code_ref ref)

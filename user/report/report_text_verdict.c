@@ -47,8 +47,9 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 	const char *path = s->file && s->line ? s->file : m ? module_name(m) : "";
 
 	escape_buf(file, sizeof(file), path_name(path));
-	short_name(function, sizeof(function), s->function ? s->function : "", PLACE_WIDTH);
-	if (!s->function)
+	if (!IS_AGENT)
+		short_name(function, sizeof(function), s->function ? s->function : "", PLACE_WIDTH);
+	if (IS_AGENT || !s->function)
 		snprintf(name, size, m ? "%s+0x%llx" : "%s", file, (unsigned long long)ref.offset);
 	else if (s->file && s->line)
 		snprintf(name, size, "%s at %s:%u", function, file, s->line);

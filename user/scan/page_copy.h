@@ -7,6 +7,8 @@
 
 #include "user/scan/snapshot.h"
 
+enum { HAS_COPIES = !IS_AGENT /* the agent reads processes only while they are stopped */ };
+
 struct kept_run {
 	taddr_t start, end;
 	const u8 *data;

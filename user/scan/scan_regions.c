@@ -429,7 +429,7 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_dead(list, s);
 	if (!err)
 		err = region_find_exit(list, s);
-	if (!err)
+	if (!IS_AGENT && !err)
 		err = region_find_jemalloc(list, s);
 	if (!err)
 		err = region_find_stdio(list, s);

@@ -233,7 +233,8 @@ static void stream_put(struct memory_stream *m)
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->plan_lock);
-	page_copy_fini(&m->kept);
+	if (HAS_COPIES)
+		page_copy_fini(&m->kept);
 	free(m->spans);
 	free(m);
 }
@@ -434,7 +435,7 @@ static int find_runs(struct memory_stream *m, struct memory_span *span)
 {
 	int nr = span->mode == SPAN_SHMEM ? find_by_seek(m, span) : -ENOTTY;
 
-	if (span->mode == SPAN_KEPT)
+	if (HAS_COPIES && span->mode == SPAN_KEPT)
 		return find_kept(m, span);
 	if (nr != -ENOTTY)
 		return nr;
@@ -590,7 +591,7 @@ static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *
 /* Like proc_memory_read(), into @buffer or elsewhere: *@data. What heaptap keeps comes first, and stays where it is. */
 static ssize_t read_some(struct memory_stream *m, taddr_t addr, u8 *buffer, size_t len, const u8 **data)
 {
-	*data = page_copy_at(&m->kept, addr, &len);
+	*data = HAS_COPIES ? page_copy_at(&m->kept, addr, &len) : NULL;
 	if (*data)
 		return (ssize_t)len;
 	*data = buffer;
@@ -739,12 +740,13 @@ static bool is_kept(const struct memory_stream *m, taddr_t addr)
 {
 	size_t at = array_search(i, 0, m->nr_spans, m->spans[i].end <= addr);
 
-	return m->kept.nr && at < m->nr_spans && m->spans[at].start <= addr && m->spans[at].mode == SPAN_KEPT;
+	return HAS_COPIES && m->kept.nr && at < m->nr_spans && m->spans[at].start <= addr &&
+	       m->spans[at].mode == SPAN_KEPT;
 }
 
 int memory_stream_fetch(struct memory_stream *m, bool is_own, taddr_t addr, void *buf, size_t len)
 {
-	if (page_copy_read(&m->kept, addr, buf, len) == len)
+	if (HAS_COPIES && page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	if (is_kept(m, addr))
 		return -ENODATA;
@@ -755,7 +757,7 @@ int memory_stream_fetch(struct memory_stream *m, bool is_own, taddr_t addr, void
 
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
-	if (page_copy_read(&m->kept, addr, buf, len) == len)
+	if (HAS_COPIES && page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	/* A page that is not in memory may come from a file system that hangs. */
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
@@ -771,7 +773,7 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 
 taddr_t memory_stream_next(const struct memory_stream *m, taddr_t at, taddr_t end)
 {
-	size_t i = page_copy_find(&m->kept, at);
+	size_t i = HAS_COPIES ? page_copy_find(&m->kept, at) : 0;
 
 	if (!is_kept(m, at))
 		return m->pagemap < 0 ? at : page_scan_next(m->pagemap, at, end);

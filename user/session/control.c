@@ -98,7 +98,8 @@ void control_free(struct control *c)
 	if (!c)
 		return;
 	busy_signals_free(c->busy);
-	ask_close(c->questions);
+	if (!IS_AGENT)
+		ask_close(c->questions);
 	close(c->fd);
 	free(c);
 }
@@ -159,7 +160,7 @@ bool control_is_stop_pending(void)
 
 void control_listen(struct control *c)
 {
-	int err = ask_open(&c->questions);
+	int err = IS_AGENT ? 0 : ask_open(&c->questions);
 
 	if (err)
 		debug("scan: other heaptaps cannot ask for a verdict: %s", strerror(-err));
@@ -233,7 +234,8 @@ static enum control_event on_clock(struct control *c)
 static enum control_event next_event(struct control *c, int fd, int timeout_ms, int *sig)
 {
 	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN },
-				{ .fd = c->questions ? ask_fd(c->questions) : -1, .events = POLLIN },
+				{ .fd = !IS_AGENT && c->questions ? ask_fd(c->questions) : -1,
+				  .events = POLLIN },
 				{ .fd = c->input, .events = POLLIN },
 				{ .fd = fd, .events = POLLIN } };
 	struct signalfd_siginfo si;

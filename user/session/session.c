@@ -354,7 +354,7 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 
 	if (role == RECORD_NONE)
 		return 0;
-	if (s->span.span && role != RECORD_STACK) {
+	if (session_has_span(s) && role != RECORD_STACK) {
 		session_span_go_on(s, record_time(rec), NULL);
 		/* Processes go on: they may execute programs and end. */
 		if (session_span_is_over(s) && (s->is_replayed || role == RECORD_HEAP))

@@ -118,7 +118,8 @@ static int write_states(void *arg)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!process_is_over(s->processes[i]))
 			write_state(s, s->processes[i]);
-	recorder_end_seek(s->recorder);
+	if (!IS_AGENT)
+		recorder_end_seek(s->recorder);
 	return 0;
 }
 
@@ -127,7 +128,7 @@ void session_record_seek(struct session *s)
 	u64 nr_blocks = 0;
 	bool is_any = false;
 
-	if (!recorder_wants_seek(s->recorder))
+	if (IS_AGENT || !recorder_wants_seek(s->recorder))
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		if (process_is_over(s->processes[i]))

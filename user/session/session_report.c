@@ -188,7 +188,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		/* A trend begins with an event: whether somebody asked before makes no other one. */
 		if (p->trend.nr)
 			trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
-		session_check_guess(s, p);
+		if (!IS_AGENT)
+			session_check_guess(s, p);
 	}
 	session_look(s, p);
 	session_read_losses(s, p);
@@ -218,7 +219,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (session_has_span(s))
 		describe_note(p, out, session_span_note(s));
-	if (note_folded(s, p))
+	if (!IS_AGENT && note_folded(s, p))
 		describe_note(p, out, p->folded_note);
 	nr = note_untraced(p, untraced);
 	for (size_t i = 0; i < nr; i++)
@@ -233,10 +234,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 			p, out,
 			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
 			"does at exit: heaptap let it go then, because that task may want to trace it: only one can");
-	if (process_is_guessed(p) && !out->unwatched)
+	if (!IS_AGENT && process_is_guessed(p) && !out->unwatched)
 		describe_note(p, out, "malloc and free are guessed by their code (--guess)");
 	/* All mappings are looked at for it. */
-	runtime = out->unwatched ? NULL : session_note_runtime(p);
+	runtime = IS_AGENT || out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)
 		describe_note(p, out, runtime);
 	if (out->leaks)
@@ -385,43 +386,38 @@ bool session_has_findings(const struct session *s, const struct fail_rules *rule
 }
 
 /* Each rule that was asked for, after what was measured for it. */
-static void describe_findings(const struct session *s, FILE *out)
+static void describe_findings(const struct session *s, char *text, size_t size)
 {
 	const struct fail_rules *rules = &s->options->fail;
-	const char *before = "";
+	const struct scan_sum *lost = &s->found.lost;
+	size_t used = 0;
 
 	if (rules->on_definite) {
-		if (s->found.lost.blocks)
-			fprintf(out, "%s in %s block%s lost", human_bytes(s->found.lost.bytes).text,
-				human_count(s->found.lost.blocks).text, s->found.lost.blocks == 1 ? "" : "s");
+		if (lost->blocks)
+			used = snprintf(text, size, "%s in %s block%s lost", human_bytes(lost->bytes).text,
+					human_count(lost->blocks).text, lost->blocks == 1 ? "" : "s");
 		else
-			fputs("nothing lost", out);
-		fputs(" (--fail-on definite", out);
-		if (rules->bytes)
-			fprintf(out, ", limit %s", human_bytes(rules->bytes).text);
-		putc(')', out);
-		before = "; ";
+			used = snprintf(text, size, "nothing lost");
+		used += snprintf(text + used, size - used, " (--fail-on definite%s%s)",
+				 rules->bytes ? ", limit " : "",
+				 rules->bytes ? human_bytes(rules->bytes).text : "");
 	}
-	if (rules->on_errors) {
-		fprintf(out, "%s%s wrong release%s (--fail-on errors)", before,
-			human_count(s->found.nr_misuses).text, s->found.nr_misuses == 1 ? "" : "s");
-		before = "; ";
-	}
+	if (rules->on_errors)
+		used += snprintf(text + used, size - used, "%s%s wrong release%s (--fail-on errors)",
+				 used ? "; " : "", human_count(s->found.nr_misuses).text,
+				 s->found.nr_misuses == 1 ? "" : "s");
 	if (rules->growth)
-		fprintf(out, "%sgrowth %s (--fail-on growth, limit %s)", before,
-			human_percent(s->found.growth, 1000).text, human_percent(rules->growth, 1000).text);
+		snprintf(text + used, size - used, "%sgrowth %s (--fail-on growth, limit %s)",
+			 used ? "; " : "", human_percent(s->found.growth, 1000).text,
+			 human_percent(rules->growth, 1000).text);
 }
 
 /* The last line of a run in a test or a build: why it failed, or what was measured. */
 static void log_findings(const struct session *s, bool has_failed)
 {
 	char text[256] = "";
-	FILE *out = fmemopen(text, sizeof(text), "w");
 
-	if (!out)
-		return;
-	describe_findings(s, out);
-	fclose(out);
+	describe_findings(s, text, sizeof(text));
 	if (has_failed)
 		error("%s: FAILED: %s", s->options->command, text);
 	else

@@ -159,7 +159,7 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 	struct process *p = n->process;
 	int err;
 
-	if (!session_told(s)->scan_begin)
+	if (IS_AGENT || !session_told(s)->scan_begin)
 		return -EOPNOTSUPP;
 	lo->elsewhere = elsewhere;
 	*o = (struct source_scan){ .pid = lo->pid,
@@ -338,7 +338,8 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	if (session_poll(s))
 		debug("scan: no more events");
 	if (!process_is_over(p))
-		session_check_guess(s, p);
+		if (!IS_AGENT)
+			session_check_guess(s, p);
 	/* Without known blocks there is nothing to judge: do not stop the process. */
 	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);

@@ -22,17 +22,17 @@ void session_span_set(struct session *s, const struct span *span)
 
 bool session_has_span(const struct session *s)
 {
-	return s->span.span != NULL;
+	return !IS_AGENT && s->span.span;
 }
 
 bool session_span_has_begun(const struct session *s)
 {
-	return s->span.nr > SPAN_FROM;
+	return !IS_AGENT && s->span.nr > SPAN_FROM;
 }
 
 bool session_span_is_over(const struct session *s)
 {
-	return s->span.nr == NR_SPAN_MOMENTS;
+	return !IS_AGENT && s->span.nr == NR_SPAN_MOMENTS;
 }
 
 /* Forget all counts, as if tracing began now. */

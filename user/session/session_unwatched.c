@@ -14,7 +14,7 @@
 
 bool process_is_unwatched(const struct process *p)
 {
-	if (process_guess_doubt(p))
+	if (!IS_AGENT && process_guess_doubt(p))
 		return true;
 	if (p->target->nr_allocators || p->nr_events)
 		return false;
@@ -54,6 +54,8 @@ static struct kind kind_of(const struct mapped_files *f)
 {
 	struct program_build b = { 0 };
 
+	if (IS_AGENT)
+		return (struct kind){ "", "name its allocator with --alloc malloc=NAME,free=NAME" };
 	if (!f->program || f->program->fd < 0 || program_build_read(&b, f->program->fd))
 		b = (struct program_build){ 0 };
 	if (b.is_go)
@@ -73,7 +75,7 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	struct mapped_files f = { 0 };
 	struct kind kind;
 
-	if (process_guess_doubt(p)) {
+	if (!IS_AGENT && process_guess_doubt(p)) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "functions that look like malloc and free (--guess) do not behave so: %s",
 			 process_guess_doubt(p));

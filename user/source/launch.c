@@ -528,7 +528,7 @@ static void complain(const struct launch_options *o, enum launch_step step, int 
 	else if (step == LAUNCH_EXEC && err == -EACCES && !stat(o->argv[0], &st))
 		why = S_ISDIR(st.st_mode) ? "is a directory"
 					  : "Permission denied: is it executable (chmod +x)";
-	else if (step == LAUNCH_EXEC && err == -ENOENT && !strchr(o->argv[0], '/')) {
+	else if (!IS_AGENT && step == LAUNCH_EXEC && err == -ENOENT && !strchr(o->argv[0], '/')) {
 		complain_of_name(o->argv[0]);
 		return;
 	}

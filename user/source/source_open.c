@@ -114,6 +114,10 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 	struct caps caps;
 	int err;
 
+	if (IS_AGENT) {
+		*ops = &source_ptrace;
+		return open_ptrace(source, so, c);
+	}
 	if (c->backend == BACKEND_INLINE) {
 		*ops = &source_inline;
 		return open_inline(source, so, c);

@@ -398,9 +398,9 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	copy_sums(rec.sums, &l->result.sums);
 	put(r, STREAM_SCAN, &rec);
 	put_scan_rows(r, l, heap);
-	for (size_t i = 0; i < l->nr_whys; i++)
+	for (size_t i = 0; !IS_AGENT && i < l->nr_whys; i++)
 		put_why(r, &l->whys[i], heap, 0);
-	if (l->asked)
+	if (!IS_AGENT && l->asked)
 		put_why(r, l->asked, heap, STREAM_WHY_ASKED);
 	put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
 }

@@ -377,7 +377,7 @@ static int add_debug_frame(struct builder *b, const struct elf *elf)
 
 static int build_rows(struct builder *b, const struct elf *elf)
 {
-	int err = build_exidx(b, elf);
+	int err = CFI_HAS_EXIDX ? build_exidx(b, elf) : -ENOENT;
 
 	if (err != -ENOENT)
 		return err;

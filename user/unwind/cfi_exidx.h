@@ -2,9 +2,17 @@
 /* ARM's own unwind information, as rules of bpf/cfi_rule.h. */
 #pragma once
 
+#include "arch/native.h"
 #include "user/lib/elf.h"
 
 struct unwind_arch;
+
+/* Are there programs of such CPUs? */
+#ifdef HAS_ARM
+#define CFI_HAS_EXIDX true
+#else
+#define CFI_HAS_EXIDX false
+#endif
 
 /*
  * Call @fn for each function of .ARM.exidx, with the rule of its body, by address. The rule is CFI_UNSUPPORTED if it

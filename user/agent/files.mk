@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The files of the agent: one that stands here in no list is not in it. Rooms from the bottom up.
+AGENT_lib := array call_filter courtesy crc32c elf elf_symbols escape flush hash hash_index human json log \
+	maps parse privileges proc proc_memory sha256 wrap yama
+AGENT_target := alloc_spec allocator image mapped_file module program_link target thread_names
+AGENT_names := data_ref
+AGENT_probe := ifunc note_args notes probe probe_check probe_place
+AGENT_unwind := cfi cfi_exidx cfi_frame cfi_load cfi_pack cfi_parse cfi_program cfi_section
+AGENT_heap := block_table budget cover_map heap heap_check heap_fold heap_ignore heap_order heap_pool \
+	heap_read heap_span misuse region_table row_table stacks thread_table timeline trend
+AGENT_source := backlog caps changed_code inherited launch launch_attend launch_call launch_child launch_leave \
+	launch_threads limits placing placing_notes record source_open source_ptrace source_ptrace_watch \
+	tuning
+AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_books scan_chunks scan_edges \
+	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_parts scan_read scan_reason \
+	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_walk scan_why \
+	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
+AGENT_stream := out_name record_file recorder span stream_layout stream_split stream_state stream_target \
+	stream_write
+AGENT_report := caller_id format kept output report report_json report_text report_text_details \
+	report_text_leaks report_text_misuse report_text_stack report_text_verdict
+AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
+	session_enough session_fill session_heap session_live session_losses session_marks \
+	session_memory session_notes session_record session_report session_rules session_runs \
+	session_scan session_span session_tune session_unwatched stuck_output
+AGENT_remote := net_addr net_connect net_socket serve serve_children serve_link serve_scan serve_trace wire \
+	wire_auth wire_chain wire_command wire_kind wire_scan
+AGENT_cli := attach cmd_attach cmd_run cmd_serve main options options_help options_parse options_rooms \
+	tracees tracing
+AGENT_agent := no_bpf no_libraries no_list no_metrics no_mistakes no_names no_progress no_suppress \
+	$(if $(findstring musl,$(AGENT_CC)),small_getopt small_libc small_printf small_rights small_users)
+AGENT_fallback := cfi_table code_memory copied_code guardian guardian_main inflight places program ring tracer \
+	tracer_call tracer_child tracer_cpu tracer_event tracer_image tracer_note tracer_place \
+	tracer_stack tracer_state tracer_stop trial unwind
+# Of arch/ all that knows code of another CPU only by its number goes, and what knows this one stays.
+AGENT_arch := $(notdir $(basename $(filter-out arch/insn_x86%.c,$(wildcard arch/*.c))))
+AGENT_arch := $(filter-out $(filter-out %_$(AGENT_CPU) %_plain,$(filter regs_% tracee_% inject_%,$(AGENT_arch))),$(AGENT_arch))
+
+AGENT_ROOMS := lib target names probe unwind heap source scan stream report session remote cli agent
+AGENT_SRCS := $(foreach r,$(AGENT_ROOMS),$(AGENT_$(r):%=user/$(r)/%.c)) $(AGENT_fallback:%=fallback/%.c) $(AGENT_arch:%=arch/%.c)
