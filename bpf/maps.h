@@ -7,6 +7,7 @@
 #endif
 
 #include "bpf/cfi_rule.h"
+#include "bpf/task_fields.h"
 
 enum { TRAP_CODE_BYTES = 16 };
 
@@ -62,21 +63,6 @@ struct source_config {
 struct chosen_names {
 	u64 begins, stays, ends;
 	u64 steps[256];
-};
-
-/* Offsets of fields in struct task_struct, as the kernel describes its types; all 0 = it does not. */
-struct task_fields {
-	u32 mm, vfork_done, utask, real_parent, tgid;
-	u32 reserved;
-};
-
-/*
- * Offsets of the sets of pending signals: in struct task_struct that of a thread, and the address of what threads of a
- * process share; in there that of the process. All 0 = the kernel does not describe its types.
- */
-struct pending_fields {
-	u32 of_thread, shared, of_process;
-	u32 reserved;
 };
 
 /* Shared live with user space. */

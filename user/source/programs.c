@@ -205,7 +205,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 		  bool is_little_used)
 {
 	u32 wanted = ~0U << PROGRAM_THREAD_EXIT;
-	struct programs p = { 0 };
+	struct programs p = { .has_loop = out->has_loop };
 	int err = open_object(&p);
 
 	if (err)
@@ -213,7 +213,8 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	/* With fixed cookies each place has a load of its own. */
 	if (!config->is_cookie_fixed)
 		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;
-	p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	if (!p.has_loop)
+		p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
 	err = choose_programs(&p, config, wanted, is_multi);
 	if (!err && is_multi)
 		err = allocate_late(p.obj);

@@ -43,8 +43,8 @@ struct programs {
 /*
  * Load the programs on tracepoints, and the small ones on probes: the others are loaded where they are needed, by
  * programs_load_one(). @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi links.
- * @is_little_used: few calls come from them, as another source takes most.
- * Returns 0 or -errno, logged.
+ * @is_little_used: few calls come from them, as another source takes most. @out->has_loop is true if this is known;
+ * else it is found out. Returns 0 or -errno, logged.
  */
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
 		  bool is_little_used) __must_check;
