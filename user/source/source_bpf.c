@@ -298,11 +298,11 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	}
 	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
+	s->config.seen_sets = options->taker && !options->begins_by_bpf ? FEW_SEEN_SETS : SEEN_SETS;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
 	s->programs.has_loop = facts.now.has_loop;
-	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi,
-			    options->taker && !options->begins_by_bpf);
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links, &s->programs);
@@ -681,12 +681,8 @@ static struct thread_stop source_bpf_stop_reason(struct source *source, pid_t ti
 static void source_bpf_forget_stacks(struct source *source)
 {
 	struct bpf_source *s = self(source);
-	u64 id;
 
-	for (u32 i = 0; i < MAX_STACKS_SEEN; i++)
-		if (bpf_map_get_next_key(s->programs.stacks_seen_fd, NULL, &id) ||
-		    bpf_map_delete_elem(s->programs.stacks_seen_fd, &id))
-			break;
+	programs_forget_stacks(&s->programs, &s->config);
 	/* A thread that repeats its last stack does not look into that map: make it forget the stack. */
 	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
 }
