@@ -143,8 +143,8 @@ __noinline int plain_round(u32 which, u32 round, u32 pid)
 }
 
 /*
- * With bpf_loop(). Global functions again, because the verifier would check a static one, and the rounds in it, for each
- * state that each of its callers can have. The results are in @w.
+ * With bpf_loop(). Global functions again, because the verifier would check a static one, and the rounds in it, for
+ * each state that each of its callers can have. The results are in @w.
  */
 __noinline int walk_rounds(struct walk *w, const struct unwind_maps *maps, u32 depth)
 {

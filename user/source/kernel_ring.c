@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ring through which BPF programs send records to heaptap. libbpf would map all of it twice at the start, which takes
- * time and counts as memory of heaptap: here a part is mapped when the reader comes to it.
+ * The ring through which BPF programs send records to heaptap. libbpf would map all of it twice at the start, which
+ * takes time and counts as memory of heaptap: here a part is mapped when the reader comes to it.
  */
 #include "user/source/kernel_ring.h"
 

@@ -53,11 +53,6 @@ CODE(t_far_place, ".rept 100\n mov %rax,%rax\n .endr\n push %rbx\n pop %rbx\n re
 CODE(t_32_ebx, ".code32\n inc %eax\n xor %esi,%esi\n t_32_ebx_at: push %ebx\n pop %ebx\n ret\n .code64");
 CODE(t_32_sub, ".code32\n sub $24,%esp\n push %ebx\n pop %ebx\n ret\n .code64");
 
-/* Calls where the pieces in which code is read meet: over the seam, at the next one, and the last bytes. */
-CODE(t_seams,
-     ".fill 65533, 1, 0x90\n call t_push\n .fill 65534, 1, 0x90\n call t_push\n .fill 1000, 1, 0x90\n"
-     "call t_push");
-
 /* Aliases: one address, three names. */
 CODE(t_first, "push %rbx\n pop %rbx\n ret");
 __asm__(".globl t_alias\n.set t_alias, t_first\n.weak t_weak\n.set t_weak, t_first\n");
@@ -696,24 +691,6 @@ static void test_libc(void **state)
 	probe_list_fini(&list);
 }
 
-#ifdef __x86_64__
-static void test_seams(void **state)
-{
-	static const u64 wanted[] = { 65533, 131072, 131072 + 5 + 1000 };
-	struct fixture *f = *state;
-	u64 start = value_of(f->elf, "t_seams"), *calls = NULL;
-	size_t nr = 0;
-
-	assert_int_equal(probe_find_calls(f->elf, start, start + wanted[2] + 5, value_of(f->elf, "t_push"),
-					  &calls, &nr),
-			 0);
-	assert_int_equal(nr, ARRAY_SIZE(wanted));
-	for (size_t i = 0; i < nr; i++)
-		assert_int_equal(calls[i] - start, wanted[i]);
-	free(calls);
-}
-#endif
-
 static void test_dynamic_linker(void **state)
 {
 	struct probe_list list;
@@ -811,7 +788,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hostile_symbols, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_site_leaves_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_middle_of_instruction, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_seams, setup, teardown),
 #endif
 		cmocka_unit_test(test_libc),
 		cmocka_unit_test(test_dynamic_linker),
