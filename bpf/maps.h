@@ -7,6 +7,7 @@
 #endif
 
 #include "bpf/cfi_rule.h"
+#include "bpf/task_fields.h"
 
 enum { TRAP_CODE_BYTES = 16 };
 
@@ -51,6 +52,7 @@ struct source_config {
 	u32 has_free_stacks; /* for user space: releases get a program that takes stacks */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
 	u32 max_followed; /* most children that are traced at a time; 0 = none */
+	u32 seen_sets;	  /* of the map stacks_seen: a power of two */
 	u32 has_chosen; /* programs whose names the map "chosen" has are traced from their exec on, as children */
 };
 
@@ -62,21 +64,6 @@ struct source_config {
 struct chosen_names {
 	u64 begins, stays, ends;
 	u64 steps[256];
-};
-
-/* Offsets of fields in struct task_struct, as the kernel describes its types; all 0 = it does not. */
-struct task_fields {
-	u32 mm, vfork_done, utask, real_parent, tgid;
-	u32 reserved;
-};
-
-/*
- * Offsets of the sets of pending signals: in struct task_struct that of a thread, and the address of what threads of a
- * process share; in there that of the process. All 0 = the kernel does not describe its types.
- */
-struct pending_fields {
-	u32 of_thread, shared, of_process;
-	u32 reserved;
 };
 
 /* Shared live with user space. */
@@ -101,7 +88,13 @@ struct source_state {
 	u64 generation;		     /* grows with each change of any process's mappings or tables */
 };
 
-enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };
+enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192 };
+
+/* Stacks that were sent, of which two ids are kept in each set; fewer where another source takes most of them. */
+enum { SEEN_SETS = 65536, FEW_SEEN_SETS = 4096 };
+struct seen_set {
+	u64 ids[2];
+};
 
 /* Bytes to copy of a task_struct, which has some 10 KiB on kernels of today. */
 enum { TASK_COPY_BYTES = 8192 };

@@ -5,13 +5,41 @@
 #include "bpf/remember.bpf.h"
 #include "bpf/send.bpf.h"
 
-/* Ids of stacks that were sent to user space. A stack that drops out of this map is sent again. */
+/*
+ * Ids of stacks that were sent to user space, two for each value of their low bits. A stack that a third one has put
+ * out is sent again. The kernel makes an array in a tenth of the time that it needs for a table of the same size.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, MAX_STACKS_SEEN);
-	__type(key, u64);
-	__type(value, u8);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SEEN_SETS);
+	__type(key, u32);
+	__type(value, struct seen_set);
 } stacks_seen SEC(".maps");
+
+static __always_inline struct seen_set *seen_set_of(u64 id)
+{
+	u32 at = (u32)id & (config.seen_sets - 1);
+
+	return bpf_map_lookup_elem(&stacks_seen, &at);
+}
+
+static __always_inline bool is_seen(u64 id)
+{
+	const struct seen_set *set = seen_set_of(id);
+
+	return set && (set->ids[0] == id || set->ids[1] == id);
+}
+
+static __always_inline void note_seen(u64 id)
+{
+	struct seen_set *set = seen_set_of(id);
+
+	if (!set)
+		return;
+	set->ids[1] = set->ids[0];
+	set->ids[0] = id;
+}
 
 /* The current thread's walk; NULL when there are too many threads. */
 static __always_inline struct walk *walk_current(void)
@@ -114,26 +142,49 @@ __noinline int plain_round(u32 which, u32 round, u32 pid)
 	return which == LOOP_CHECK ? check_round(round, &loop) : keep_round(round, &loop);
 }
 
+/*
+ * With bpf_loop(). Global functions again, because the verifier would check a static one, and the rounds in it, for
+ * each state that each of its callers can have. The results are in @w.
+ */
+__noinline int walk_rounds(struct walk *w, const struct unwind_maps *maps, u32 depth)
+{
+	struct walk_loop loop = { .w = w, .maps = maps, .depth = depth };
+
+	return w && maps ? bpf_loop(WALK_STEPS, walk_round, &loop, 0) : 0;
+}
+
+__noinline int check_rounds(struct walk *w)
+{
+	struct walk_loop loop = { .w = w };
+
+	return w ? bpf_loop(WALK_FRAMES, check_round, &loop, 0) : 0;
+}
+
+__noinline int keep_rounds(struct walk *w)
+{
+	struct walk_loop loop = { .w = w };
+
+	return w ? bpf_loop(WALK_FRAMES, keep_round, &loop, 0) : 0;
+}
+
 /* Run at most @most rounds, until one returns that it was the last. */
 static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
 {
-	static long (*const rounds[])(u32, void *) = {
-		[LOOP_WALK] = walk_round,
-		[LOOP_CHECK] = check_round,
-		[LOOP_KEEP] = keep_round,
-	};
-
-	if (has_loop) {
-		bpf_loop(most, rounds[which], loop, 0);
-		return;
+	if (!has_loop) {
+		for (u32 i = 0; i < most; i++)
+			if (plain_round(which, i, loop->pid))
+				return;
+	} else if (which == LOOP_WALK) {
+		walk_rounds(loop->w, loop->maps, loop->depth);
+	} else if (which == LOOP_CHECK) {
+		check_rounds(loop->w);
+	} else {
+		keep_rounds(loop->w);
 	}
-	for (u32 i = 0; i < most; i++)
-		if (plain_round(which, i, loop->pid))
-			return;
 }
 
 /* Send the last stack, of at most @max frames, a number that the verifier knows. False if there is no room. */
-static __always_inline bool stack_send_up_to(const struct inflight *t, struct walk *w, u64 id, u32 max)
+static __always_inline bool stack_send_up_to(u32 pid, struct walk *w, u64 id, u32 max)
 {
 	struct stack_event *out = bpf_ringbuf_reserve(&ring, offsetof(struct stack_event, ips) + 8 * max, 0);
 	u64 k;
@@ -142,7 +193,7 @@ static __always_inline bool stack_send_up_to(const struct inflight *t, struct wa
 		return false;
 	__builtin_memset(out, 0, offsetof(struct stack_event, ips));
 	out->h.kind = EVENT_STACK;
-	out->h.pid = t->pid;
+	out->h.pid = pid;
 	out->h.tid = (u32)current_ids();
 	out->id = id;
 	out->epoch = w->epoch;
@@ -160,27 +211,60 @@ static __always_inline bool stack_send_up_to(const struct inflight *t, struct wa
 }
 
 /* Send the last stack. The ring has room for more stacks if each takes hardly more than it needs. */
-static __noinline bool stack_send(const struct inflight *t, struct walk *w, u64 id)
+static __noinline bool stack_send(u32 pid, struct walk *w, u64 id)
 {
 	enum { FEW_FRAMES = 16, SOME_FRAMES = 40 };
 
-	if (!t || !w)
+	if (!w)
 		return false;
 	if (w->nr <= FEW_FRAMES)
-		return stack_send_up_to(t, w, id, FEW_FRAMES);
+		return stack_send_up_to(pid, w, id, FEW_FRAMES);
 	if (w->nr <= SOME_FRAMES)
-		return stack_send_up_to(t, w, id, SOME_FRAMES);
-	return stack_send_up_to(t, w, id, STACK_MAX_FRAMES);
+		return stack_send_up_to(pid, w, id, SOME_FRAMES);
+	return stack_send_up_to(pid, w, id, STACK_MAX_FRAMES);
 }
 
 /* Count a stack that could not be taken or sent. */
-static __always_inline u64 stack_lost(const struct inflight *t)
+static __always_inline u64 stack_lost(u32 pid)
 {
-	struct process_state *process = process_of(t->pid);
+	struct process_state *process = process_of(pid);
 
 	if (process)
 		count_loss(&process->lost_stacks);
 	return STACK_LOST;
+}
+
+/* The id of the stack of the walk @w, which has begun. */
+static __always_inline u64 stack_walk(struct walk *w, u32 pid, u32 depth, bool has_loop, bool remembers)
+{
+	struct walk_loop loop = { .w = w, .depth = depth, .pid = pid };
+	u64 id;
+
+	/* Most calls have exactly the last stack. */
+	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, has_loop))
+		return w->last_id;
+	id = remembers ? recall(w) : 0;
+	if (id)
+		return id;
+	w->last_id = 0;
+	if (!walk_again(w, &loop, pid, has_loop))
+		return stack_lost(pid);
+	id = stack_id_end(innermost(w)->id, pid, w->epoch, stack_end(w));
+	if (!is_seen(id)) {
+		if (!stack_send(pid, w, id))
+			return stack_lost(pid);
+		note_seen(id);
+	}
+	w->last_id = id;
+	if (remembers)
+		remember(w, id);
+	return id;
+}
+
+/* A global function, which the verifier checks once, by itself: see bpf/remember.bpf.h. */
+__noinline u64 stack_by_loop(struct walk *w, u32 pid, u32 depth, bool is_inside)
+{
+	return w ? stack_walk(w, pid, depth, true, !is_inside && !HAS_LINK) : STACK_NONE;
 }
 
 /*
@@ -190,36 +274,14 @@ static __always_inline u64 stack_lost(const struct inflight *t)
 static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct inflight *t, u32 word,
 				      bool has_loop, bool is_inside)
 {
-	bool remembers = has_loop && !is_inside && !HAS_LINK;
-	struct walk_loop loop = { .depth = state.depth, .pid = t->pid };
+	u32 depth = state.depth, pid = t->pid;
 	struct walk *w;
-	u64 id;
-	u8 seen = 1;
 
-	if (!config.depth || !loop.depth)
+	if (!config.depth || !depth)
 		return STACK_NONE;
 	w = walk_current();
 	if (!w)
-		return stack_lost(t);
-	loop.w = w;
-	walk_begin(w, ctx, t->pid, word, is_inside);
-	/* Most calls have exactly the last stack. */
-	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, has_loop))
-		return w->last_id;
-	id = remembers ? recall(w) : 0;
-	if (id)
-		return id;
-	w->last_id = 0;
-	if (!walk_again(w, &loop, t->pid, has_loop))
-		return stack_lost(t);
-	id = stack_id_end(innermost(w)->id, t->pid, w->epoch, stack_end(w));
-	if (!bpf_map_lookup_elem(&stacks_seen, &id)) {
-		if (!stack_send(t, w, id))
-			return stack_lost(t);
-		bpf_map_update_elem(&stacks_seen, &id, &seen, BPF_ANY);
-	}
-	w->last_id = id;
-	if (remembers)
-		remember(w, id);
-	return id;
+		return stack_lost(pid);
+	walk_begin(w, ctx, pid, word, is_inside);
+	return has_loop ? stack_by_loop(w, pid, depth, is_inside) : stack_walk(w, pid, depth, false, false);
 }

@@ -44,11 +44,13 @@ int caps_bpf_program(int counters, u32 slot, enum caps_bpf_link link, bool has_c
 	return -ENOPKG;
 }
 
-int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_cookie)
+int trial_run(struct trial_result *result, enum caps_bpf_link link, struct caps *caps,
+	      enum caps_effort effort)
 {
 	(void)result;
 	(void)link;
-	(void)has_cookie;
+	(void)caps;
+	(void)effort;
 	return -ENOPKG;
 }
 

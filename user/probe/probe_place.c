@@ -20,6 +20,9 @@ enum {
 	MAX_WALK = 4096,    /* instructions followed in search of returns */
 	MAX_RETS = 64,
 	MAX_SCANNED = 64 << 20, /* bytes of code that are searched for calls, at most */
+	PIECE_BYTES =
+		64 << 10, /* that are read at once: more would need memory that is not in the CPU's cache */
+	MOST_INSN_BYTES = 16,
 	MAX_INTERNAL_CALLS = 64,
 };
 
@@ -559,28 +562,48 @@ int probe_choices(const struct probe_site *site, const struct elf *elf, u64 *out
 	return (int)nr;
 }
 
-int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr)
-{
-	auto_free u8 *code = NULL;
-	u64 len = end - start, at = 0;
-	int err;
+/* Code from @vaddr on. An instruction that begins in its first PIECE_BYTES is in it as a whole. */
+struct code_piece {
+	u64 vaddr;
+	const u8 *code;
+	u64 len;
+};
 
-	if (!insn_has_calls(elf->machine) || end <= start || len > MAX_SCANNED)
-		return 0;
-	code = malloc(len);
-	if (!code)
-		return -ENOMEM;
-	err = elf_read_vaddr(elf, start, code, len);
-	if (err)
-		return err;
-	for (; *nr < MAX_INTERNAL_CALLS; at++) {
-		at += insn_next_call(elf->machine, start + at, code + at, len - at, target);
-		if (at == len)
+/* The calls of @target that begin in the first PIECE_BYTES of @piece. */
+static int find_calls_in(const struct elf *elf, const struct code_piece *piece, u64 target, u64 **calls,
+			 size_t *nr)
+{
+	for (u64 at = 0; *nr < MAX_INTERNAL_CALLS; at++) {
+		at += insn_next_call(elf->machine, piece->vaddr + at, piece->code + at, piece->len - at,
+				     target);
+		if (at >= piece->len || at >= PIECE_BYTES)
 			return 0;
 		if (array_extend(*calls, *nr))
 			return -ENOMEM;
 		/* Bit 0 of an address marks Thumb code. */
-		(*calls)[(*nr)++] = (start + at) | (elf->machine == EM_ARM ? target & 1 : 0);
+		(*calls)[(*nr)++] = (piece->vaddr + at) | (elf->machine == EM_ARM ? target & 1 : 0);
+	}
+	return 0;
+}
+
+int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr)
+{
+	auto_free u8 *code = NULL;
+
+	if (!insn_has_calls(elf->machine) || end <= start || end - start > MAX_SCANNED)
+		return 0;
+	code = malloc(PIECE_BYTES + MOST_INSN_BYTES);
+	if (!code)
+		return -ENOMEM;
+	for (; start < end; start += PIECE_BYTES) {
+		u64 left = end - start, most = PIECE_BYTES + MOST_INSN_BYTES;
+		const struct code_piece piece = { start, code, left < most ? left : most };
+		int err = elf_read_vaddr(elf, start, code, piece.len);
+
+		if (!err)
+			err = find_calls_in(elf, &piece, target, calls, nr);
+		if (err)
+			return err;
 	}
 	return 0;
 }

@@ -65,15 +65,13 @@ static int load(const struct alt_stack_fields *f)
 	return fd < 0 ? -errno : fd;
 }
 
-int alt_stacks_new(struct alt_stacks **out, const struct task_types *types)
+int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *fields)
 {
-	struct alt_stack_fields fields;
-	auto_free struct alt_stacks *a = calloc(1, sizeof(*a));
-	int err = a ? task_types_alt_stack(types, &fields) : -ENOMEM;
+	auto_free struct alt_stacks *a = fields->iterator ? calloc(1, sizeof(*a)) : NULL;
 
-	if (err)
-		return err;
-	a->prog = load(&fields);
+	if (!a)
+		return fields->iterator ? -ENOMEM : -ENOENT;
+	a->prog = load(fields);
 	if (a->prog < 0)
 		return a->prog;
 	*out = take_ptr(a);

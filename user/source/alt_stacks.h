@@ -7,13 +7,14 @@
 #include "user/lib/types.h"
 
 struct alt_stacks;
-struct task_types;
+struct alt_stack_fields;
 
 /*
- * Load a BPF program that lists them (an iterator over tasks, Linux 5.8), by the kernel's @types. *@out is the
- * caller's: alt_stacks_free(). -ENOENT or another -errno where this cannot be done; not logged.
+ * Load a BPF program that lists them (an iterator over tasks, Linux 5.8), by @fields of the kernel's types, all
+ * 0 if they are not known. *@out is the caller's: alt_stacks_free(). -ENOENT or another -errno where this cannot be
+ * done; not logged.
  */
-int alt_stacks_new(struct alt_stacks **out, const struct task_types *types) __must_check;
+int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *fields) __must_check;
 void alt_stacks_free(struct alt_stacks *a); /* NULL is fine */
 
 /*

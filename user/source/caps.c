@@ -339,7 +339,7 @@ static int probe_bpf(struct caps *caps)
 static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 {
 	struct trial_result multi = { 0 }, perf = { 0 };
-	int err = trial_run(&multi, CAPS_LINK_MULTI, caps->has_cookie);
+	int err = trial_run(&multi, CAPS_LINK_MULTI, caps, effort);
 
 	if (err)
 		return explain(caps, "trial", 0, err);
@@ -350,7 +350,7 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	if (caps->has_uprobe_multi && effort == CAPS_QUICK)
 		return 0;
 
-	err = trial_run(&perf, CAPS_LINK_PERF, caps->has_cookie);
+	err = trial_run(&perf, CAPS_LINK_PERF, caps, effort);
 	caps->has_perf_uprobes = !err && !perf.err;
 	if (caps->has_uprobe_multi)
 		return 0;

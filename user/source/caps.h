@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/lib/types.h"
+#include "user/source/kernel_facts.h"
 
 enum { CAPS_REASON_LEN = 256 };
 
@@ -31,10 +32,11 @@ struct caps {
 	char reason[CAPS_REASON_LEN]; /* why a backend is not usable: what is missing, what to type */
 	char advice[CAPS_REASON_LEN]; /* what to type alone; "" if nothing helps */
 	struct caps_env env;
+	struct kernel_facts_file facts; /* with CAPS_QUICK: known before, and found by these trials */
 };
 
 enum caps_effort {
-	CAPS_QUICK, /* all that attaching must know */
+	CAPS_QUICK, /* all that attaching must know; a trial that is known from this boot is not made again */
 	CAPS_FULL,  /* what the doctor shows too: links that would not be used here */
 };
 

@@ -334,7 +334,7 @@ static int lab_read(int fd, struct trial_result *result)
 	return -ETIMEDOUT;
 }
 
-int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_cookie)
+static int lab_try(struct trial_result *result, enum caps_bpf_link link, bool has_cookie)
 {
 	int pipe_fds[2], err;
 	size_t i = 0;
@@ -362,6 +362,25 @@ int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_coo
 	lab_pids[i] = pid;
 	if (err)
 		kill(pid, SIGKILL); /* its children end by themselves: their pipe ends */
+	return err;
+}
+
+int trial_run(struct trial_result *result, enum caps_bpf_link link, struct caps *caps,
+	      enum caps_effort effort)
+{
+	struct kernel_facts_file *f = &caps->facts;
+	bool is_multi = link == CAPS_LINK_MULTI;
+	int err;
+
+	if (effort == CAPS_QUICK && is_multi)
+		kernel_facts_read(f, &caps->env, KERNEL_FACTS_BASE);
+	if (f->known.has_trials) {
+		*result = is_multi ? f->known.multi : f->known.perf;
+		return 0;
+	}
+	err = lab_try(result, link, caps->has_cookie);
+	if (!err)
+		kernel_facts_add_trial(&f->now, is_multi, result);
 	return err;
 }
 

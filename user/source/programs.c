@@ -21,9 +21,6 @@ extern const char bpf_object_start[], bpf_object_end[];
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; the value of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48 };
 
-/* Stacks that are not sent again. The kernel makes room for all of them at the start, which takes time. */
-enum { FEW_STACKS = 16384 };
-
 static const char *const program_names[] = {
 	[PROGRAM_ENTER_ALLOC] = "enter_alloc",
 	[PROGRAM_LEAVE_CALL] = "leave_call",
@@ -112,22 +109,23 @@ static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *bas
 }
 
 /*
- * Allocate memory of a thread at its first call, where the kernel has an allocator for BPF (6.1; uprobe_multi came
+ * Allocate the memory of an entry when it is made, where the kernel has an allocator for BPF (6.1; uprobe_multi came
  * later). On older kernels memory is reserved at the start, so there is room for fewer threads.
  */
 static int allocate_late(const struct bpf_object *obj)
 {
 	static const struct {
 		const char *name;
-		u32 max_entries;
-	} maps[] = { { "threads", 65536 }, { "walks", 4096 } };
+		u32 max_entries; /* 0 = as it is */
+	} maps[] = { { "threads", 65536 }, { "walks", 4096 }, { "processes", 0 }, { "sharers", 0 },
+		     { "paused", 0 },	   { "slots", 0 },    { "stops", 0 },	  { "left", 0 } };
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(obj, maps[i].name);
 
 		err = bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
-		if (!err)
+		if (!err && maps[i].max_entries)
 			err = bpf_map__set_max_entries(map, maps[i].max_entries);
 	}
 	return err;
@@ -202,11 +200,10 @@ static int map_state(struct programs *p)
 	return 0;
 }
 
-int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
-		  bool is_little_used)
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
 {
 	u32 wanted = ~0U << PROGRAM_THREAD_EXIT;
-	struct programs p = { 0 };
+	struct programs p = { .has_loop = out->has_loop };
 	int err = open_object(&p);
 
 	if (err)
@@ -214,16 +211,17 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	/* With fixed cookies each place has a load of its own. */
 	if (!config->is_cookie_fixed)
 		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;
-	p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	if (!p.has_loop)
+		p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
 	err = choose_programs(&p, config, wanted, is_multi);
 	if (!err && is_multi)
 		err = allocate_late(p.obj);
 	if (!err)
 		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "ring"),
 					       ring_size(ring_bytes));
-	if (!err && is_little_used)
+	if (!err)
 		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "stacks_seen"),
-					       FEW_STACKS);
+					       config->seen_sets);
 	if (!err)
 		err = bpf_object__load(p.obj);
 	if (err)
@@ -321,6 +319,17 @@ void programs_pause(const struct programs *p, pid_t pid, bool is_paused)
 		p->state->nr_paused++;
 	else if (!is_paused && !bpf_map_delete_elem(p->paused_fd, &key))
 		p->state->nr_paused--;
+}
+
+void programs_forget_stacks(const struct programs *p, const struct source_config *config)
+{
+	size_t size = config->seen_sets * sizeof(struct seen_set);
+	void *sets = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, p->stacks_seen_fd, 0);
+
+	if (sets == MAP_FAILED)
+		return;
+	memset(sets, 0, size);
+	munmap(sets, size);
 }
 
 void programs_drop_calls(const struct programs *p, pid_t pid)

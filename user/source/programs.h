@@ -44,11 +44,10 @@ struct programs {
 /*
  * Load the programs on tracepoints, and the small ones on probes: the others are loaded where they are needed, by
  * programs_load_one(). @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi links.
- * @is_little_used: few calls come from them, as another source takes most.
- * Returns 0 or -errno, logged.
+ * @out->has_loop is true if this is known; else it is found out. Returns 0 or -errno, logged.
  */
-int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
-		  bool is_little_used) __must_check;
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
+		  bool is_multi) __must_check;
 
 /*
  * Load only @which once more, with the maps of @base, which must outlive *@out. No descriptor of a map is set in *@out.
@@ -70,6 +69,9 @@ int programs_fd(const struct programs *p, enum program which);
 
 /* From now on calls of process @pid are not seen; or are seen again. */
 void programs_pause(const struct programs *p, pid_t pid, bool is_paused);
+
+/* Stacks are sent again from now on. They are lost if there is no memory for this. */
+void programs_forget_stacks(const struct programs *p, const struct source_config *config);
 
 /* Calls that threads of process @pid are in are not seen to end. */
 void programs_drop_calls(const struct programs *p, pid_t pid);

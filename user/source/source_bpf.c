@@ -18,9 +18,9 @@
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
 #include "user/source/chosen_names.h"
+#include "user/source/kernel_facts.h"
 #include "user/source/kernel_ring.h"
 #include "user/source/task_layout.h"
-#include "user/source/task_types.h"
 #include "user/unwind/unwind_tables.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
@@ -194,11 +194,17 @@ static int source_bpf_probe(struct caps *caps)
 }
 
 /* Children are followed by their PIDs: find out where the kernel keeps those. Others are chosen by @names. */
-static int begin_following(const struct bpf_source *s, const struct chosen_names *names)
+static int begin_following(const struct bpf_source *s, const struct chosen_names *names,
+			   struct kernel_facts *facts)
 {
-	int err = task_layout_find(&s->programs);
+	int err = 0;
 	u32 zero = 0;
 
+	if (facts->pid_at)
+		s->programs.state->task_pid_at = facts->pid_at;
+	else
+		err = task_layout_find(&s->programs);
+	facts->pid_at = s->programs.state->task_pid_at;
 	if (err)
 		error("--follow: cannot find the PIDs of new processes here: %s", strerror(-err));
 	else if (s->config.has_chosen && bpf_map_update_elem(s->programs.chosen_fd, &zero, names, BPF_ANY))
@@ -227,20 +233,36 @@ static bool find_chosen(const struct bpf_source *s, struct chosen_names *names)
 	return !chosen_names_make(names, s->options.chosen);
 }
 
-static void look_up_types(struct bpf_source *s)
+/* Find the fields by which a thread is seen that blocks signals, or that is traced. */
+static void find_stop_fields(const struct bpf_source *s, struct kernel_facts *facts)
 {
-	struct task_types *types;
+	struct source_state *state = s->programs.state;
 
-	if (task_types_new(&types, TASK_TYPES_PATH))
-		debug("bpf: the kernel does not describe its types");
-	if (s->config.stops_at_maps && task_types_pending(types, &s->programs.state->pending))
-		debug("bpf: the kernel does not describe pending signals: dlopen may lose a blocked SIGCONT");
+	if (facts->has_stop_at) {
+		state->task_blocked_at = facts->blocked_at;
+		state->task_ptrace_at = facts->ptrace_at;
+	} else if (!s->config.stops_at_maps) {
+		return;
+	} else if (task_layout_find_stop(&s->programs)) {
+		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
+	} else {
+		facts->has_stop_at = true;
+		facts->blocked_at = state->task_blocked_at;
+		facts->ptrace_at = state->task_ptrace_at;
+	}
+}
+
+static void look_up_types(struct bpf_source *s, struct kernel_facts *facts)
+{
+	if (!facts->has_types)
+		kernel_facts_add_types(facts);
+	if (s->config.stops_at_maps)
+		s->programs.state->pending = facts->pending;
 	/* Without it, a child in the memory of a target that waits for it is not counted. */
-	if (s->is_multi && !s->config.max_followed && task_types_task(types, &s->programs.state->task))
-		debug("bpf: the kernel does not describe its tasks");
-	if (alt_stacks_new(&s->alt_stacks, types))
+	if (s->is_multi && !s->config.max_followed)
+		s->programs.state->task = facts->task;
+	if (alt_stacks_new(&s->alt_stacks, &facts->alt_stack))
 		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
-	task_types_free(types);
 }
 
 static int source_bpf_create(struct source **out, const struct source_options *options,
@@ -250,6 +272,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
+	struct kernel_facts_file facts = caps->facts;
 	struct chosen_names chosen;
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	int err;
@@ -274,10 +297,11 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	}
 	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
+	s->config.seen_sets = options->taker && !options->begins_by_bpf ? FEW_SEEN_SETS : SEEN_SETS;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
-	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi,
-			    options->taker && !options->begins_by_bpf);
+	s->programs.has_loop = facts.now.has_loop;
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links, &s->programs);
@@ -294,12 +318,13 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_tables;
 	err = link_set_add_tracepoints(s->links, &s->programs);
 	if (!err && s->config.max_followed)
-		err = begin_following(s, &chosen);
+		err = begin_following(s, &chosen, &facts.now);
 	if (err)
 		goto undo_ring;
-	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
-		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
-	look_up_types(s);
+	find_stop_fields(s, &facts.now);
+	look_up_types(s, &facts.now);
+	facts.now.has_loop = s->programs.has_loop;
+	kernel_facts_keep(&facts, KERNEL_FACTS_BASE);
 	s->programs.state->depth = options->depth;
 	if (options->follows_later)
 		s->programs.state->nr_followed = NO_MORE_FOLLOWED;
@@ -655,12 +680,8 @@ static struct thread_stop source_bpf_stop_reason(struct source *source, pid_t ti
 static void source_bpf_forget_stacks(struct source *source)
 {
 	struct bpf_source *s = self(source);
-	u64 id;
 
-	for (u32 i = 0; i < MAX_STACKS_SEEN; i++)
-		if (bpf_map_get_next_key(s->programs.stacks_seen_fd, NULL, &id) ||
-		    bpf_map_delete_elem(s->programs.stacks_seen_fd, &id))
-			break;
+	programs_forget_stacks(&s->programs, &s->config);
 	/* A thread that repeats its last stack does not look into that map: make it forget the stack. */
 	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
 }

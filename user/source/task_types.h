@@ -2,7 +2,7 @@
 /* Offsets of fields of a task, from the kernel's description of its types (BTF), which not every kernel has. */
 #pragma once
 
-#include "bpf/maps.h"
+#include "bpf/task_fields.h"
 
 struct task_types;
 
