@@ -179,8 +179,9 @@ CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:te
 quick: build-tests               ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
 	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
 
+# What is random is tried less often than in make check-all.
 check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
-	$(Q)$(TEST_ENV) tests/run.py --tags '!full' $(CODE_JOBS) $(UNITS_LONG:%=unit:%) $(GATE_TESTS) $(filter-out $(UNITS_LONG:%=unit:%),$(UNITS:%=unit:%))
+	$(Q)HEAPTAP_ROUNDS=3 RUNS=1000 $(TEST_ENV) tests/run.py --tags '!full' $(CODE_JOBS) $(UNITS_LONG:%=unit:%) $(GATE_TESTS) $(filter-out $(UNITS_LONG:%=unit:%),$(UNITS:%=unit:%))
 
 check-all: build-tests check-unit32-built $(if $(HAS_STATIC),static) ## all tests, by all three sources (root; some 40 minutes on two CPUs)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
