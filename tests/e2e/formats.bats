@@ -8,20 +8,19 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # One process with two callers; 1,000 blocks of the first one are freed again. Needs no root.
 list_events() {
-	local i
-	echo 'process 77 prog /nowhere/prog'
-	echo 'map 77 0x400000 0x500000 0x400000 /nowhere/prog'
-	echo 'stack 2 77 complete 0x400100 0x400200 0x400300'
-	echo 'stack 3 77 complete 0x400110 0x400200 0x400300'
-	echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
-	for ((i = 1; i <= 1000; i++)); do
-		echo "alloc 77 1 malloc $((0x10000 + i * 16)) $i 2 $((1000000000 + i * 1000000))"
-	done
-	for ((i = 1; i <= 1000; i++)); do
-		echo "free 77 1 free $((0x10000 + i * 16)) 0 $((2000000000 + i * 1000000))"
-	done
-	echo 'alloc 77 1 calloc 0x2000 5000 3 3500000000'
-	echo 'exit 77 0'
+	awk 'BEGIN {
+		print "process 77 prog /nowhere/prog"
+		print "map 77 0x400000 0x500000 0x400000 /nowhere/prog"
+		print "stack 2 77 complete 0x400100 0x400200 0x400300"
+		print "stack 3 77 complete 0x400110 0x400200 0x400300"
+		print "alloc 77 1 malloc 0x1000 100 2 1000000000"
+		for (i = 1; i <= 1000; i++)
+			printf "alloc 77 1 malloc %d %d 2 %d000000\n", 65536 + i * 16, i, 1000 + i
+		for (i = 1; i <= 1000; i++)
+			printf "free 77 1 free %d 0 %d000000\n", 65536 + i * 16, 2000 + i
+		print "alloc 77 1 calloc 0x2000 5000 3 3500000000"
+		print "exit 77 0"
+	}'
 }
 
 # bats test_tags=core
@@ -130,13 +129,13 @@ list_events() {
 }
 
 @test "formats: a reader that goes away ends the report without a message" {
-	local i
 	{
 		list_events
-		for ((i = 0; i < 3000; i++)); do
-			echo "stack $((i + 10)) 77 complete 0x400100 0x$(printf %x $((0x400400 + i)))"
-			echo "alloc 77 1 malloc $((0x900000 + i * 16)) 8 $((i + 10)) 4000000000"
-		done
+		awk 'BEGIN {
+			for (i = 0; i < 3000; i++)
+				printf "stack %d 77 complete 0x400100 0x%x\nalloc 77 1 malloc %d 8 %d 4000000000\n",
+					i + 10, 4195328 + i, 9437184 + i * 16, i + 10
+		}'
 	} | grep -v ^exit >events.txt
 	for args in "--format json" "-n 0" --events; do
 		# shellcheck disable=SC2086
@@ -394,16 +393,15 @@ without_ids() {
 
 # bats test_tags=full
 @test "formats: dot: Graphviz draws it, however many functions there are" {
-	local i
 	command -v dot >/dev/null || skip "dot is not installed"
-	{
-		echo 'process 77 prog /nowhere/prog'
-		echo 'map 77 0x400000 0x500000 0x400000 /nowhere/prog'
-		for ((i = 0; i < 1000; i++)); do
-			echo "stack $((i + 10)) 77 complete 0x$(printf %x $((0x400400 + i))) 0x$(printf %x $((0x410400 + i / 10))) 0x400100"
-			echo "alloc 77 1 malloc $((0x900000 + i * 16)) $((i + 1)) $((i + 10)) 4000000000"
-		done
-	} >events.txt
+	awk 'BEGIN {
+		print "process 77 prog /nowhere/prog"
+		print "map 77 0x400000 0x500000 0x400000 /nowhere/prog"
+		for (i = 0; i < 1000; i++) {
+			printf "stack %d 77 complete 0x%x 0x%x 0x400100\n", i + 10, 4195328 + i, 4260864 + int(i / 10)
+			printf "alloc 77 1 malloc %d %d %d 4000000000\n", 9437184 + i * 16, i + 1, i + 10
+		}
+	}' >events.txt
 	"$HEAPTAP" report -q -o r.dot events.txt
 	[ "$(grep -c 'tooltip' r.dot)" -eq 80 ]
 	[ "$(grep -c -e '->' r.dot)" -le 160 ]
