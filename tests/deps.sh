@@ -130,7 +130,10 @@ wanted_packages() {
 }
 
 # For each kind of package manager: is PACKAGE installed, can it be had, get PACKAGES.
-apt_has() { dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
+apt_has() {
+	[ "$dpkg_says" ] || dpkg_says=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n')
+	[[ $'\n'$dpkg_says$'\n' == *$'\n'"installed $1"$'\n'* ]]
+}
 # A name that only other packages mention has no candidate.
 apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[^\(]* ]]; }
 apt_install() { apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300 "$@"; }
@@ -231,6 +234,7 @@ install() {
 	did_install=yes
 }
 
+dpkg_says=
 only_say=
 [ "${1:-}" != -n ] || { only_say=yes; shift; }
 [ $# -gt 0 ] || set -- build

@@ -45,13 +45,19 @@ check_paths() {
 # Links between pages, with the heading that they lead to.
 check_links() {
 	local where link page file heading
+	local -A slugs=()
+	while IFS= read -r link; do slugs[$link]=1; done < <(grep -H '^#' "${pages[@]}" |
+		awk '{ page = file = $0; sub(/:.*/, "", page); sub(/^[^:]*:#+ /, "", file); print page "\t" file }' |
+		awk -F'\t' '{ slug = tolower($2); gsub(/ /, "-", slug); gsub(/[?:,()`]/, "", slug); print $1 "#" slug }')
 	words '\]\(([A-Za-z0-9_./-]+\.(md|svg))?(#[a-z0-9-]+)?\)' | while IFS=$'\t' read -r where link; do
 		link=${link#](} link=${link%)} page=${where%:*}
 		file=${link%%#*} heading=${link#"$file"}
-		file=${file:+$(dirname "$page")/$file} file=${file:-$page}
+		[[ -z $file || $page != */* ]] || file=${page%/*}/$file
+		file=${file:-$page}
+		while [[ $file =~ ^(.*/)?[^/.]+/\.\./(.*)$ ]]; do file=${BASH_REMATCH[1]}${BASH_REMATCH[2]}; done
 		if [ ! -f "$file" ]; then
 			echo "$where: leads to $link, which does not exist"
-		elif [ -n "$heading" ] && ! grep '^#' "$file" | tr 'A-Z ' 'a-z-' | tr -d '?:,()`' | grep -qx -- "##*-${heading#\#}"; then
+		elif [[ -n $heading && -z ${slugs[$file$heading]:-} ]]; then
 			echo "$where: leads to the heading $heading, which $file does not have"
 		fi
 	done
@@ -59,37 +65,59 @@ check_links() {
 
 # Pages that no other page leads to, and rooms that the tour of the source leaves out.
 check_complete() {
-	local page room
-	for page in doc/*.md; do
-		grep -lF "${page##*/}" "${pages[@]}" | grep -qvxF "$page" || echo "$page: no other page leads to it"
-	done
-	sed -n "/^rooms='/,/^'/s/^\([a-z/]*\):.*/\1/p" tests/style.sh | while read -r room; do
-		grep -qF "| \`$room/\` |" doc/tour.md || echo "doc/tour.md: has no row for the room $room/"
-	done
+	awk '
+	FNR == 1 && FILENAME ~ /^doc\/[^\/]*$/ { names[FILENAME] = substr(FILENAME, 5) }
+	{ while (match($0, /[A-Za-z0-9_-]+\.md/)) { led[substr($0, RSTART, RLENGTH), FILENAME] = 1; $0 = substr($0, RSTART + RLENGTH) } }
+	END {
+		for (key in led) {
+			split(key, part, SUBSEP)
+			if ("doc/" part[1] != part[2])
+				is_led[part[1]] = 1
+		}
+		for (page in names)
+			if (!(names[page] in is_led))
+				print page ": no other page leads to it"
+	}' "${pages[@]}"
+	sed -n "/^rooms='/,/^'/s/^\([a-z/]*\):.*/\1/p" tests/style.sh | missing '| `' '/` |' doc/tour.md |
+		sed 's|.*|doc/tour.md: has no row for the room &/|'
+}
+
+# missing BEFORE AFTER FILE...: those lines of standard input that, with BEFORE and AFTER around them, are in no FILE
+missing() {
+	awk -v before="$1" -v after="$2" '
+	FILENAME == "-" { wanted[++n] = $0; next }
+	{ for (i = 1; i <= n; i++) if (!(i in found) && index($0, before wanted[i] after)) found[i] = 1 }
+	END { for (i = 1; i <= n; i++) if (!(i in found)) print wanted[i] }' - "${@:3}"
+}
+
+# unknown FILE: those of the words of standard input, "PAGE:LINE<tab>WORD", that are no line of FILE
+unknown() {
+	awk -F'\t' 'FILENAME != "-" { known[$0] = 1; next } !($2 in known)' "$1" -
 }
 
 # Functions, tables and types in `name()`, `name[]`, `struct name`. Those of the kernel that no source names are listed.
 check_functions() {
-	local known=' force_sig force_sig_info_to_task ' where name
-	words '`((struct|enum) [a-z0-9_]+|[a-z0-9_]+(\(|\[\]))' | sed 's/`//; s/[](\[]*$//' | while IFS=$'\t' read -r where name; do
-		case $known in *" $name "*) continue ;; esac
-		grep -rqwF "$name" user call bpf arch fallback tests --include='*.[ch]' --include='*.bash' ||
-			echo "$where: names $name, which no source has"
-	done
+	local named
+	named=$(words '`((struct|enum) [a-z0-9_]+|[a-z0-9_]+(\(|\[\]))' | sed 's/`//; s/[](\[]*$//')
+	unknown <({
+		printf '%s\n' force_sig force_sig_info_to_task
+		grep -rhowF -f <(cut -f 2 <<<"$named" | sort -u) user call bpf arch fallback tests --include='*.[ch]' --include='*.bash' |
+			awk '!told[$0]++ { print } / / && !told[$2]++ { print $2 }'
+	}) <<<"$named" | awk -F'\t' '{ print $1 ": names " $2 ", which no source has" }'
 }
 
 # Commands and options of heaptap in README.md, and targets of make in all pages.
 check_commands() {
-	local where word
-	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' | while IFS=$'\t' read -r where word; do
-		grep -qF "\"$word\"," user/cli/options.c || echo "README.md:$where: heaptap has no command $word"
-	done
-	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' | while IFS=$'\t' read -r where word; do
-		grep -qF "\"${word#--}\"" user/cli/options*.c || echo "README.md:$where: heaptap has no option $word"
-	done
-	words '`(sudo )?make [a-z][a-z0-9-]*[` ]' | sed 's/`.*make //; s/[` ]$//' | while IFS=$'\t' read -r where word; do
-		grep -qE "^$word:" Makefile user/agent/agent.mk tests/targets/targets.mk tests/unit32.mk tests/fuzz/fuzz.mk tests/analysis.mk packaging/packaging.mk || echo "$where: there is no make $word"
-	done
+	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' |
+		unknown <(grep -ohE '\{ "[a-z]+",' user/cli/options.c | cut -d '"' -f 2) |
+		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no command " $2 }'
+	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' |
+		unknown <(grep -ohE '"[a-z][a-z-]+"' user/cli/options*.c | sed 's/"//g; s/^/--/') |
+		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no option " $2 }'
+	words '`(sudo )?make [a-z][a-z0-9-]*[` ]' | sed 's/`.*make //; s/[` ]$//' |
+		unknown <(grep -ohE '^[a-z][a-z0-9-]*:' Makefile user/agent/agent.mk tests/targets/targets.mk tests/unit32.mk \
+			tests/fuzz/fuzz.mk tests/analysis.mk packaging/packaging.mk | tr -d :) |
+		awk -F'\t' '{ print $1 ": there is no make " $2 }'
 }
 
 # Pages and pictures that a command makes.

@@ -12,6 +12,13 @@ setup() {
 	chmod +x tests/documents.sh
 	good user/lib/good.h
 	good user/heap/good.c
+	# Spelling and layout take most of the time, and one test looks at them.
+	mkdir "$BATS_TEST_TMPDIR.bin"
+	printf '#!/bin/sh\necho version 14.0\n' >"$BATS_TEST_TMPDIR.bin/clang-format-14"
+	printf '#!/bin/sh\n' >"$BATS_TEST_TMPDIR.bin/codespell"
+	chmod +x "$BATS_TEST_TMPDIR.bin"/*
+	REAL_PATH=$PATH
+	PATH=$BATS_TEST_TMPDIR.bin:$PATH
 }
 
 # good FILE: a file without findings
@@ -28,11 +35,17 @@ finds() {
 	done
 }
 
-@test "style: files without findings" {
+@test "style: files without findings, and wrong spelling and layout" {
+	PATH=$REAL_PATH
 	run tests/style.sh
 	echo "$output"
 	[ "$status" -eq 0 ]
 	[[ $output == *'2 files, no findings'* ]]
+	if command -v codespell && command -v clang-format-14; then
+		printf 'int  wrong_%s;\n' name >>user/lib/good.h
+		echo '/* This is teh end. */' >>user/heap/good.c
+		finds 'user/lib/good.h:3: layout differs in 1 places: clang-format -i' 'user/heap/good.c:3: teh ==> the'
+	fi
 }
 
 @test "style: a room without a row" {

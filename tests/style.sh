@@ -282,9 +282,14 @@ check_variables() {
 
 # The layout breaks code at 110; comments may be a little longer.
 check_columns() {
-	for f in "${sources[@]}"; do
-		expand "$f" | awk -v f="$f" 'length > 120 { printf "%s:%d: %d columns, more than 120\n", f, NR, length }'
-	done
+	awk '
+	{
+		n = split($0, parts, "\t")
+		columns = length(parts[1])
+		for (i = 2; i <= n; i++)
+			columns = int(columns / 8 + 1) * 8 + length(parts[i])
+	}
+	columns > 120 { printf "%s:%d: %d columns, more than 120\n", FILENAME, FNR, columns }' "${sources[@]}"
 }
 
 # Other versions of clang-format lay out differently.

@@ -6,7 +6,7 @@ load ../lib/common
 
 # fake NAME: a command of this machine; its text is on stdin
 fake() {
-	{ echo '#!/bin/bash'; cat; } >"$BATS_TEST_TMPDIR/bin/$1"
+	{ echo '#!/bin/sh'; cat; } >"$BATS_TEST_TMPDIR/bin/$1"
 	chmod 755 "$BATS_TEST_TMPDIR/bin/$1"
 }
 
@@ -23,10 +23,10 @@ setup() {
 	fake dpkg-query <<-'END'
 		case $3 in
 		*Eflag*) cat "$HERE/half" 2>/dev/null || true ;;
-		*) grep -qxF -- "${@: -1}" "$HERE/installed" && echo installed ;;
+		*) sed 's/^/installed /' "$HERE/installed" ;;
 		esac
 	END
-	fake apt-cache <<<'grep -qxF -- "${@: -1}" "$HERE/unknown" || echo "  Candidate: 1"'
+	fake apt-cache <<<'for last; do :; done; grep -qxF -- "$last" "$HERE/unknown" || echo "  Candidate: 1"'
 	fake apt-get <<-'END'
 		case " $* " in
 		*" -s "*) printf 'Inst %s\n' one two ;;

@@ -9,43 +9,12 @@ export O=/build BATS_TEST_TMPDIR=/tmp/test BATS_FILE_TMPDIR=/tmp BATS_RUN_TMPDIR
 # guest_until() in machine.sh knows whether a guest hangs or gets no CPU; in here both look the same.
 LIMIT_S=3600
 
-# As in common.bash, but with one jq for all lines: starting programs is what takes time here.
-as_told() {
-	"$ORACLE/count-read" --names >/tmp/names
-	jq -n -r --slurpfile report "$report" --rawfile out "$out" --rawfile names /tmp/names \
-		--slurpfile base "${base:-/dev/null}" --arg kinds "${*:-calls live allocs failed unknown bytes}" '
-		def words($text; $by): $text | split("\n") | map(split($by));
-		def functions($of): $of[0].processes[0].functions // {};
-		def of_function($name): map(select(any(.frames[]; (.function // "") | . == $name or startswith($name + "("))));
-		def differ($what; $have; $want):
-			select($have != ($want | tonumber)) | "\($what): report says \($have), the program \($want)";
-		$report[0].processes[0] as $p
-		| (words($names; "\t") | map(select(length == 2) | {key: .[0], value: .[1]}) | from_entries) as $names
-		| words($out; " ") | map(select(.[0] == "expect" and (.[1] | IN($kinds | split(" ")[]))))
-		| if length == 0 then "the program told nothing" else .[] end
-		| if type == "string" then . else . as [$expect, $kind, $a, $b, $c]
-		| def sum($of; field): $p.stacks | of_function($of) | map(field) | add // 0;
-		if $kind == "calls" then ($names[$a] // $a) as $f
-			| differ("calls of \($a)"; (functions($report)[$f] // 0) - (functions($base)[$f] // 0); $b)
-		elif $kind == "live" then
-			differ("live blocks of \($c)"; sum($c; .live_blocks); $a),
-			differ("live bytes of \($c)"; sum($c; .live_bytes); $b)
-		elif $kind == "allocs" then
-			differ("allocations of \($c)"; sum($c; .allocs); $a),
-			differ("allocated bytes of \($c)"; sum($c; .alloc_bytes); $b)
-		elif $kind == "bytes" then differ("live bytes of \($b)"; sum($b; .live_bytes); $a)
-		elif $kind == "failed" then differ("failed allocations"; $p.totals.failed_allocs; $a)
-		else differ("unknown frees"; $p.totals.unknown_frees; $a) end end' >/tmp/differences || return 1
-	cat /tmp/differences
-	[ ! -s /tmp/differences ]
-}
-
 # told PROGRAM ARGS...: as in run.bats, and every stack goes to its end
 told() {
 	traced -- "$@"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 	nothing_lost
-	as_told
+	as_told calls live allocs failed unknown bytes
 	whole_stacks
 }
 

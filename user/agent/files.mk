@@ -21,7 +21,7 @@ AGENT_report := caller_id format kept output report report_json report_text repo
 	report_text_leaks report_text_misuse report_text_stack report_text_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
 	session_enough session_fill session_heap session_live session_losses session_marks \
-	session_memory session_notes session_record session_report session_rules session_runs \
+	session_memory session_notes session_record session_report session_rules \
 	session_scan session_span session_tune session_unwatched stuck_output
 AGENT_remote := net_addr net_connect net_socket serve serve_children serve_link serve_scan serve_trace wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan

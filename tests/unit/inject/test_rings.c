@@ -15,8 +15,9 @@
 
 #include "bpf/event.h"
 #include "user/lib/clock.h"
+#include "tests/unit/rounds.h"
 
-enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 2000, NR_STARTS = 40 };
+enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 2000 };
 
 struct world {
 	struct piece_shared *shared;
@@ -146,7 +147,7 @@ static void hand_over(void)
 static void test_order(void **state)
 {
 	(void)state;
-	for (u32 i = 0; i < NR_STARTS; i++)
+	for (int i = 0; i < 4 * rounds(); i++)
 		hand_over();
 }
 
@@ -377,7 +378,7 @@ static void test_random(void **state)
 	const struct rings_sink sink = { .ctx = &nr, .record = any_record, .stack = any_stack };
 
 	(void)state;
-	for (u32 i = 0; i < 300; i++) {
+	for (int i = 0; i < 10 * rounds(); i++) {
 		struct world w;
 
 		world_init(&w);

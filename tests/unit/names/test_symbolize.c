@@ -22,6 +22,7 @@
 #include "user/target/image.h"
 #include "user/lib/call_filter.h"
 #include "user/lib/cleanup.h"
+#include "tests/unit/rounds.h"
 #include "tests/unit/skip.h"
 
 /* Each test works in a folder of its own and builds what it needs there. */
@@ -654,8 +655,8 @@ static void other_mount_namespace(void **state)
 /* Every file is a good one with a piece missing or spoilt: any answer will do but a crash. */
 static void damaged_files(void **state)
 {
-	enum { STEPS = 60 };
 	struct fixture *f = *state;
+	int steps = 6 * rounds();
 	auto_close int in = -1, out = -1;
 	auto_free u8 *good = NULL;
 	struct code_ref ref;
@@ -669,16 +670,16 @@ static void damaged_files(void **state)
 	assert_int_equal(fstat(in, &st), 0);
 	good = malloc(st.st_size);
 	assert_true(read(in, good, st.st_size) == st.st_size);
-	for (int i = 0; i < 4 * STEPS; i++) {
-		size_t at = (u64)st.st_size * (i % STEPS) / STEPS;
-		size_t len = i < STEPS ? at : (size_t)st.st_size;
+	for (int i = 0; i < 4 * steps; i++) {
+		size_t at = (u64)st.st_size * (i % steps) / steps;
+		size_t len = i < steps ? at : (size_t)st.st_size;
 		u8 junk[64];
 		struct module *m;
 
 		assert_int_equal(ftruncate(out, 0), 0);
 		assert_true(pwrite(out, good, len, 0) == (ssize_t)len);
-		memset(junk, i < 2 * STEPS ? 0xff : i < 3 * STEPS ? 0 : 0x81, sizeof(junk));
-		if (i >= STEPS)
+		memset(junk, i < 2 * steps ? 0xff : i < 3 * steps ? 0 : 0x81, sizeof(junk));
+		if (i >= steps)
 			assert_true(pwrite(out, junk, sizeof(junk), at) == sizeof(junk));
 		assert_int_equal(module_add(f->modules, path_in(f, "bad.so"), NULL, 0, &m), 0);
 		ref.module = m->id;

@@ -28,6 +28,7 @@
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "user/scan/snapshot_plan.h"
+#include "tests/unit/rounds.h"
 #include "tests/unit/skip.h"
 
 enum {
@@ -35,7 +36,7 @@ enum {
 	SLOTS = BLOCKS / 5,
 	SLOW_PAUSE_MS = 120000,
 	WAIT_MS = 20000,
-	NR_ROUNDS = 20,
+	NR_TRIES = 20,
 	SHARED_BYTES = 300 << 20,
 	GUARD_INSTALL = 102, /* MADV_GUARD_INSTALL */
 };
@@ -253,7 +254,7 @@ static int copy(struct snapshot *snap)
 /* A copy; NULL if this machine makes none. A thread may be in a state in which it can carry out no call. */
 static struct snapshot *take_copy(pid_t pid)
 {
-	for (int i = 0; i < NR_ROUNDS; i++) {
+	for (int i = 0; i < NR_TRIES; i++) {
 		struct snapshot *snap = take(pid);
 		int err = copy(snap);
 
@@ -355,7 +356,7 @@ static void leaves_nothing(void **state)
 	pid_t pid = start(quiet_child);
 
 	(void)state;
-	for (int i = 0; i < NR_ROUNDS; i++) {
+	for (int i = 0; i < 2 * rounds(); i++) {
 		struct snapshot *snap = take_copy(pid);
 
 		if (!snap)
@@ -374,9 +375,10 @@ static void signals_are_kept(void **state)
 {
 	enum { EACH = 5 };
 	pid_t pid = start(busy_child);
+	int nr = 2 * rounds();
 
 	(void)state;
-	for (int i = 0; i < NR_ROUNDS; i++) {
+	for (int i = 0; i < nr; i++) {
 		struct snapshot *snap;
 
 		for (int k = 0; k < EACH; k++)
@@ -386,9 +388,9 @@ static void signals_are_kept(void **state)
 		copy(snap);
 		snapshot_free(snap);
 	}
-	for (int i = 0; i < WAIT_MS && shared->nr_signals < NR_ROUNDS * EACH; i++)
+	for (int i = 0; i < WAIT_MS && shared->nr_signals < nr * EACH; i++)
 		nap();
-	assert_int_equal(shared->nr_signals, NR_ROUNDS * EACH);
+	assert_int_equal(shared->nr_signals, nr * EACH);
 	assert_goes_on(pid);
 }
 
@@ -539,8 +541,7 @@ static void copy_for_ever(pid_t pid)
 /* kill -9 of the scanner at any moment, also while a thread of the process carries out its calls (A12). */
 static void killed_at_any_moment(void **state)
 {
-	const char *wanted = getenv("HEAPTAP_ROUNDS");
-	int nr = wanted ? atoi(wanted) : 10;
+	int nr = rounds();
 	pid_t pid = start(large_child);
 
 	(void)state;
@@ -692,7 +693,7 @@ static void change_under(void (*child)(void))
 {
 	pid_t pid = start(child);
 
-	for (int i = 0; i < NR_ROUNDS / 2; i++) {
+	for (int i = 0; i < rounds(); i++) {
 		struct snapshot *snap = take_copy(pid);
 
 		if (!snap)

@@ -23,6 +23,7 @@
 #include "tests/unit/source/launch_world.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "tests/unit/rounds.h"
 #include "tests/unit/skip.h"
 
 /* ---- parts of the program that is started ---- */
@@ -628,13 +629,6 @@ static void test_missing_library(void **state)
 }
 
 /* ---- death of the tracer ---- */
-
-static int rounds(void)
-{
-	const char *n = getenv("HEAPTAP_ROUNDS");
-
-	return n ? atoi(n) : 10;
-}
 
 /* Take this as heaptap, and kill it at a random moment; if the program got as far as main, it goes on to its end. */
 static void one_death(struct world *w, int round)

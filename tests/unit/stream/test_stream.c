@@ -15,6 +15,7 @@
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_write.h"
 #include "user/stream/stream_zstd.h"
+#include "tests/unit/rounds.h"
 
 enum { MAX_BYTES = 4 << 20, MAX_EVENTS = 20000, NR_IDS = 50 };
 
@@ -519,9 +520,7 @@ static void every_bit_turned(void **state)
 /* The number of values that each byte gets: 16, different for each byte; all 256 in make soak. */
 static size_t values_per_byte(void)
 {
-	const char *rounds = getenv("HEAPTAP_ROUNDS");
-
-	return rounds && atoi(rounds) >= 100 ? 256 : 16;
+	return rounds() >= 100 ? 256 : 16;
 }
 
 /* An attacker changes bytes and corrects the checksums: the reader may not crash (F5). */
