@@ -98,10 +98,12 @@ static void help_row(FILE *out, size_t width, const struct option_row *row)
 	if (row->arg)
 		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
 	fputs(left, out);
-	w = wrap_begin(out, width, len, HELP_COLUMN);
-	if (!IS_AGENT)
-		wrap_text(&w, row->help);
-	wrap_limits(&w, row);
+	if (!IS_AGENT || row->def || row->min || row->choice) {
+		w = wrap_begin(out, width, len, HELP_COLUMN);
+		if (!IS_AGENT)
+			wrap_text(&w, row->help);
+		wrap_limits(&w, row);
+	}
 	putc('\n', out);
 }
 
