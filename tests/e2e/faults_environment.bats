@@ -678,3 +678,32 @@ told() { grep -q "^made $1 " "$out"; }
 	tell
 	wait_for told 4000
 }
+
+@test "environment: facts about the kernel: kept, spoiled, and without a place" {
+	with_bpf_only "other sources ask less of the kernel"
+	local d=$BATS_TEST_TMPDIR script
+	cat >"$d/script" <<-'EOF'
+		mount -t tmpfs -o mode=755 none /run || exit 99
+		say() { "$HEAPTAP" run -v --backend bpf -o "$1.json" -- "$2" 2>"$1.log" || exit 1; }
+		say "$1/first" "$2"
+		mkdir "$1/was" && cp -a /run/heaptap/kernel-* "$1/was/" || exit 2
+		say "$1/second" "$2"
+		cmp "$1"/was/* /run/heaptap/kernel-* || exit 3
+		printf x | dd of="$(echo /run/heaptap/kernel-*)" conv=notrunc status=none
+		say "$1/spoiled" "$2"
+		cmp "$1"/was/* /run/heaptap/kernel-* || exit 4
+		rm -r /run/heaptap && mount -o remount,ro /run || exit 99
+		say "$1/fixed" "$2"
+	EOF
+	unshare -m true 2>/dev/null || skip "no mount namespaces here"
+	HEAPTAP=$HEAPTAP run timeout 120 unshare -m bash "$d/script" "$d" "$O/tests/targets/cycles"
+	[ "$status" -ne 99 ] || skip "nothing can be mounted here"
+	[ "$status" -eq 0 ] || { echo "script: $status: $output"; false; }
+	grep -q "kernel facts: .* is not used: No such file" "$d/first.log" || skip "no facts are kept here: $(cat "$d/first.log")"
+	! grep "kernel facts:" "$d/second.log" || { echo "the second run found them out again"; false; }
+	grep -q "kernel facts: .* is not used: Invalid" "$d/spoiled.log"
+	grep -q "kernel facts: not written" "$d/fixed.log"
+	for run in second spoiled fixed; do
+		diff <(jq '[.processes[].totals | del(.peak_time_ns)]' "$d/first.json") <(jq '[.processes[].totals | del(.peak_time_ns)]' "$d/$run.json")
+	done
+}
