@@ -109,7 +109,7 @@ check_functions() {
 # Commands and options of heaptap in README.md, and targets of make in all pages.
 check_commands() {
 	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' |
-		unknown <(grep -ohE '(\{ |COMMAND_OF_HOST\()"[a-z]+",' user/cli/options.c | cut -d '"' -f 2) |
+		unknown <(tr '\n' ' ' <user/cli/options.c | grep -oE '(\{ |COMMAND_OF_HOST\()[[:space:]]*"[a-z]+",' | cut -d '"' -f 2) |
 		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no command " $2 }'
 	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' |
 		unknown <(grep -ohE '"[a-z][a-z-]+"' user/cli/options*.c | sed 's/"//g; s/^/--/') |
