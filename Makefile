@@ -179,7 +179,7 @@ CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:te
 quick: build-tests               ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
 	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
 
-# What is random is tried less often than in make check-all.
+# Random input is tried less often than in make check-all.
 check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
 	$(Q)HEAPTAP_ROUNDS=3 RUNS=1000 $(TEST_ENV) tests/run.py --tags '!full' $(CODE_JOBS) $(UNITS_LONG:%=unit:%) $(GATE_TESTS) $(filter-out $(UNITS_LONG:%=unit:%),$(UNITS:%=unit:%))
 

@@ -58,6 +58,7 @@ class Job:
             else os.path.splitext(os.path.basename(self.file))[0]
         self.label = f"{self.kind}:{self.name}"
         self.seconds = 0.0
+        self.cpu_seconds = 0.0  # of all processes that were waited for
 
     def log(self):
         return os.path.join(O, "tests", "log", self.kind, self.name + ".tap")
@@ -139,8 +140,11 @@ def run(job, machine, log, only=None):
         env["HEAPTAP_BACKEND"] = job.kind
     os.makedirs(os.path.dirname(log), exist_ok=True)
     with open(log, "w") as out:
-        status = subprocess.run(command_of(job, machine, only), env=env, stdin=subprocess.DEVNULL, stdout=out,
-                                stderr=subprocess.STDOUT).returncode
+        child = subprocess.Popen(command_of(job, machine, only), env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=subprocess.STDOUT)
+        _, wait_status, usage = os.wait4(child.pid, 0)
+        status = child.returncode = os.waitstatus_to_exitcode(wait_status)
+    job.cpu_seconds += usage.ru_utime + usage.ru_stime
     with open(log, errors="replace") as said:
         lines = said.read().splitlines()
     if job.kind == "make":
@@ -325,7 +329,8 @@ def run_all(jobs, machine):
             results += got
             count = collections.Counter(r.status for r in got)
             print(f"[{nr}/{len(jobs)}] {job.label}: {count['passed']} passed"
-                  + "".join(f", {count[s]} {s}" for s in ("failed", "skipped") if count[s]) + f", {job.seconds:.1f} s", flush=True)
+                  + "".join(f", {count[s]} {s}" for s in ("failed", "skipped") if count[s])
+                  + f", {job.seconds:.1f} s, {job.cpu_seconds:.1f} s of CPU time", flush=True)
             for r in got:
                 if r.status == "failed":
                     print(f"    failed: {r.name}", *(f"        {line}" for line in r.detail[:30]), sep="\n", flush=True)
@@ -370,7 +375,8 @@ def main():
         nr_failed += 1 if os.environ.get("HEAPTAP_WATCH") else 0
     if failed:
         print("\nfailed:", *(f"  {r.job.label}: {r.name}" for r in failed), sep="\n")
-    print(f"\n{time.monotonic() - start:.0f} s, {len(jobs)} files; their output is in {os.path.relpath(O)}/tests/log")
+    cpu_seconds = sum(j.cpu_seconds for j in jobs)
+    print(f"\n{time.monotonic() - start:.0f} s, {cpu_seconds:.0f} s of CPU time, {len(jobs)} files; their output is in {os.path.relpath(O)}/tests/log")
     for r in unstable:
         keep_unstable(r)
         print(f"unstable: {r.job.label}: {r.name} (1 of {RERUNS + 1})")

@@ -43,8 +43,8 @@ finds() {
 	[[ $output == *'2 files, no findings'* ]]
 	if command -v codespell && command -v clang-format-14; then
 		printf 'int  wrong_%s;\n' name >>user/lib/good.h
-		echo '/* This is teh end. */' >>user/heap/good.c
-		finds 'user/lib/good.h:3: layout differs in 1 places: clang-format -i' 'user/heap/good.c:3: teh ==> the'
+		printf '/* This is t%s end. */\n' eh >>user/heap/good.c
+		finds 'user/lib/good.h:3: layout differs in 1 places: clang-format -i' 'user/heap/good.c:3: t''eh ==> the'
 	fi
 }
 

@@ -37,7 +37,7 @@ equals_oracle() {
 	[ "$(jq -r .backend "$report")" = inline ]
 }
 
-# bats test_tags=core
+# bats test_tags=core,full
 @test "inline: run, realloc in all forms" { equals_oracle "$T/order"; }
 
 # bats test_tags=full
@@ -231,7 +231,6 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 @test "inline: the counts of BPF: longjmp, libraries that come later, exec, throws, handlers on their own stacks" {
 	same_counts "$T/longjmp"
 	same_counts "$T/stack_dlopen"
-	same_counts "$T/early"
 	same_counts "$T/dlopen" "$T"
 	same_counts "$T/exec" "$T/exec" "$T/leak"
 	same_counts "$T/stack_throw"

@@ -34,7 +34,7 @@ CELLS=(
 	"6.12-arm64-inline trixie arm64 linux-image-cloud-arm64 inline"
 )
 
-TOOLS=(bash jq awk sed grep cat cp ln rm mkdir head tail dirname basename sleep stat cmp dd env timeout pgrep)
+TOOLS=(bash jq awk sed grep cat cp ln rm mkdir mkfifo head tail dirname basename sleep stat cmp dd env timeout pgrep)
 TARGETS=(nothing leak leak-32 leak-static nothing-static order threads operators own_operators exceptions early libearly.so dlopen
 	plug_alloc.so plug_own.so mmap deep exitcodes step spin fork sharers)
 # The tools and their libraries, for another CPU.
