@@ -16,7 +16,7 @@ AGENT_LESS := user/cli/attach_price.c user/cli/cmd_connect.c user/cli/cmd_report
               user/scan/snapshot_core.c user/scan/snapshot_core_notes.c user/scan/snapshot_running.c \
               user/scan/suppress.c user/scan/suppress_parse.c user/scan/suppress_program.c user/scan/leaks_suppress.c user/stream/event_list.c
 # Files that need a library; user/agent/ has stand-ins for them. The decoder of x86 needs Zydis and has no stand-in.
-AGENT_OUT  := user/cli/main.c user/lib/progress.c user/cli/mistakes.c user/source/programs.c user/source/links.c user/source/link_keeper.c user/source/source_bpf.c user/source/source_bpf_place.c user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c \
+AGENT_OUT  := user/cli/main.c user/lib/progress.c user/cli/mistakes.c user/source/programs.c user/source/links.c user/source/link_keeper.c user/source/source_bpf.c user/source/source_bpf_place.c user/source/source_ptrace_taker.c user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c \
               user/names/symbolize.c $(wildcard user/names/reader*.c user/names/file_*.c) \
               user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c user/names/decompress.c user/names/debug_package.c \
               user/report/report_compact.c user/report/compact_tables.c user/report/report_pprof.c user/report/pprof_tables.c user/report/report_heaptrack.c user/report/compressed.c user/report/intern.c \

@@ -14,6 +14,7 @@
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
 struct source_tracer;	/* user/source/source_tracer.h */
+struct tracer_changer;	/* fallback/tracer_change.h */
 enum { SOURCE_MAX_LIFELINES = 2 };
 
 /* By ptrace, does a thread wait until a record of @kind was handled? */
@@ -34,7 +35,9 @@ struct source_options {
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
-	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = BPF does it */
+	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = the source does it */
+	const struct tracer_changer
+		*changer; /* ptrace: another one who changes its targets; fallback/tracer_change.h */
 };
 
 /* The functions of a source, by subject. One thread at a time calls them. */
@@ -141,4 +144,5 @@ struct source_ops {
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 
-extern const struct source_ops source_bpf, source_ptrace, source_inline;
+/* The last one: the same where another process traces by ptrace, and there is no BPF. */
+extern const struct source_ops source_bpf, source_ptrace, source_inline, source_inline_traced;
