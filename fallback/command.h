@@ -25,6 +25,8 @@ enum command_op {
 	COMMAND_REGS,	  /* pid = thread. Answer's data: struct arch_regs */
 	COMMAND_CHECK,	  /* pid */
 	COMMAND_CALL,	  /* pid, data: struct thread_request. Answer's data: the same */
+	COMMAND_CHANGE,	  /* pid; a descriptor may come along */
+	COMMAND_NUMBER,	  /* pid, start = address */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DEPTH,	/* start = frames per stack */
 	COMMAND_DETACH, /* pid; 0 = all */

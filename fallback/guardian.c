@@ -294,6 +294,14 @@ int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r)
 	return err ? err : take_answer(g, &c, r, sizeof(*r));
 }
 
+int guardian_change(struct guardian *g, pid_t pid, int fd)
+{
+	struct guardian_command c = { .op = COMMAND_CHANGE, .pid = pid };
+	int err = send_command(g, &c, NULL, 0, fd);
+
+	return err ? err : take_answer(g, &c, NULL, 0);
+}
+
 /* Copy @bytes of @rows into a memfd. Returns the descriptor or -errno. */
 static int seal_rows(const void *rows, size_t bytes)
 {

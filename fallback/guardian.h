@@ -47,6 +47,9 @@ int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs) __must_
 /* Carries out @r, and fills in its result. */
 int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r) __must_check;
 
+/* Has the changer of the options change @pid, which is held. @fd: goes along; -1 = none. */
+int guardian_change(struct guardian *g, pid_t pid, int fd) __must_check;
+
 /* Rows are copied to memory that the guardian may only read. */
 int guardian_set_table(struct guardian *g, const struct command_table *table, const void *rows,
 		       size_t bytes) __must_check;

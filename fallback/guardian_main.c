@@ -19,6 +19,7 @@
 #include "fallback/cfi_table.h"
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
+#include "fallback/tracer_change.h"
 #include "user/lib/array.h"
 #include "user/lib/privileges.h"
 
@@ -280,6 +281,17 @@ static int do_check(struct guarded *g)
 	return 0;
 }
 
+static int do_change(struct guarded *g)
+{
+	return tracer_change(g->tracer, g->command.pid, g->fd);
+}
+
+static int do_number(struct guarded *g)
+{
+	tracer_number(g->tracer, g->command.pid, g->command.start);
+	return 0;
+}
+
 static int do_forget_stacks(struct guarded *g)
 {
 	tracer_forget_stacks(g->tracer);
@@ -299,17 +311,29 @@ static int do_detach(struct guarded *g)
 }
 
 static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
-	[COMMAND_ATTACH] = do_attach,	[COMMAND_LAUNCH] = do_launch,
-	[COMMAND_START] = do_start,	[COMMAND_PROBES] = do_probes,
-	[COMMAND_NOTES] = do_notes,	[COMMAND_PLACES] = do_places,
-	[COMMAND_REMOVE] = do_remove,	[COMMAND_TABLE] = do_table,
-	[COMMAND_MAPS] = do_maps,	[COMMAND_OPEN] = do_open,
-	[COMMAND_PAUSE] = do_pause,	[COMMAND_ANSWERED] = do_answered,
-	[COMMAND_LET_END] = do_let_end, [COMMAND_HOLD] = do_hold,
-	[COMMAND_RELEASE] = do_release, [COMMAND_REGS] = do_regs,
-	[COMMAND_DETACH] = do_detach,	[COMMAND_FORGET_STACKS] = do_forget_stacks,
-	[COMMAND_DEPTH] = do_depth,	[COMMAND_CHECK] = do_check,
+	[COMMAND_ATTACH] = do_attach,
+	[COMMAND_LAUNCH] = do_launch,
+	[COMMAND_START] = do_start,
+	[COMMAND_PROBES] = do_probes,
+	[COMMAND_NOTES] = do_notes,
+	[COMMAND_PLACES] = do_places,
+	[COMMAND_REMOVE] = do_remove,
+	[COMMAND_TABLE] = do_table,
+	[COMMAND_MAPS] = do_maps,
+	[COMMAND_OPEN] = do_open,
+	[COMMAND_PAUSE] = do_pause,
+	[COMMAND_ANSWERED] = do_answered,
+	[COMMAND_LET_END] = do_let_end,
+	[COMMAND_HOLD] = do_hold,
+	[COMMAND_RELEASE] = do_release,
+	[COMMAND_REGS] = do_regs,
+	[COMMAND_DETACH] = do_detach,
+	[COMMAND_FORGET_STACKS] = do_forget_stacks,
+	[COMMAND_DEPTH] = do_depth,
+	[COMMAND_CHECK] = do_check,
 	[COMMAND_CALL] = do_call,
+	[COMMAND_CHANGE] = IS_AGENT ? NULL : do_change,
+	[COMMAND_NUMBER] = IS_AGENT ? NULL : do_number,
 };
 
 /* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */
@@ -470,6 +494,8 @@ void guardian_main(const struct guardian_start *start)
 		else if (tracer_wait(g->tracer) == -ECHILD)
 			wait_for_mail(g);
 	}
+	if (!IS_AGENT)
+		tracer_leave_changed(g->tracer);
 	tracer_free(g->tracer);
 	g->start.state->is_out_of_time = is_out_of_time;
 	if (is_out_of_time)

@@ -16,6 +16,7 @@
 
 #include "arch/regs.h"
 #include "fallback/code_memory.h"
+#include "fallback/tracer_change.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -532,6 +533,14 @@ void tracer_pause(struct tracer *t, pid_t pid, bool is_paused)
 void tracer_set_depth(struct tracer *t, u32 depth)
 {
 	t->options.depth = depth < STACK_MAX_FRAMES ? depth : STACK_MAX_FRAMES;
+}
+
+void tracer_number(struct tracer *t, pid_t pid, taddr_t addr)
+{
+	struct tracer_process *p = tracer_find_process(t, pid);
+
+	if (p)
+		p->numbers = addr;
 }
 
 int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs)

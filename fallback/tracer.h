@@ -15,6 +15,7 @@
 struct arch_regs;
 struct thread_request;
 struct tracer;
+struct tracer_changer; /* fallback/tracer_change.h */
 
 enum { TRACER_LEAVES = -1 };
 
@@ -45,6 +46,7 @@ struct tracer_options {
 	bool has_free_stacks; /* take stacks of releases, too */
 	u64 max_wait_ns;      /* a thread waits for tracer_answered() no longer than this; 0 = 1 s */
 	u32 max_followed;     /* most children, and theirs, that are traced, too, at a time; 0 = none */
+	const struct tracer_changer *changer; /* NULL = none; borrowed */
 };
 
 /* Executable code of a process. @table: id of a table of rows, 0 = none. */

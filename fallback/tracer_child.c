@@ -124,6 +124,8 @@ static bool report_birth(struct tracer *t, const struct tracer_process *parent, 
 	struct process_event ev = { .h = { .kind = EVENT_FORK, .flags = flags, .pid = (u32)parent->pid },
 				    .child_pid = (u32)th->process->pid };
 
+	if (!IS_AGENT)
+		ev.exit_status = tracer_read_number(parent);
 	if (!tracer_report_event(t, th, &ev))
 		return false;
 	t->nr_followed++;
@@ -195,8 +197,12 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 	if (!th)
 		return;
 	th->role = role;
+	if (!IS_AGENT)
+		tracer_note_maker(t, th);
 	if (is_stopped)
 		tracer_set_thread_state(th, THREAD_STOPPED);
+	if (!IS_AGENT && is_stopped && role == ROLE_MEMBER)
+		tracer_look_for_twin(t, th);
 	if (is_stopped && role == ROLE_COPY)
 		tracer_detach_copy(t, th);
 	else
@@ -218,7 +224,8 @@ void tracer_at_unknown(struct tracer *t, pid_t tid)
 	}
 	*o = (struct orphan){ .tid = tid, .since_ns = clock_now_ns(), .next = t->orphans };
 	t->orphans = o;
-	if (p)
+	/* Beside a changer, a thread waits for its maker's report, too. */
+	if (p && (IS_AGENT || !t->options.changer))
 		tracer_adopt(t, p, tid, 0);
 	else
 		tracer_arm(t);

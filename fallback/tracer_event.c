@@ -57,10 +57,13 @@ static void at_state(struct tracer *t, struct tracer_thread *th, int status)
 static void at_asked(struct tracer *t, struct tracer_thread *th, int status)
 {
 	(void)status;
-	if (th->role == ROLE_COPY)
+	if (th->role == ROLE_COPY) {
 		tracer_detach_copy(t, th);
-	else
-		tracer_resume(t, th);
+		return;
+	}
+	if (!IS_AGENT)
+		tracer_look_for_twin(t, th);
+	tracer_resume(t, th);
 }
 
 static void at_child(struct tracer *t, struct tracer_thread *th, int status)
@@ -70,7 +73,11 @@ static void at_child(struct tracer *t, struct tracer_thread *th, int status)
 
 	if (!ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &tid) && tid) {
 		tracer_untie_child(t, th->tid, (pid_t)tid);
+		if (!IS_AGENT)
+			t->maker = th->tid;
 		tracer_adopt(t, th->process, (pid_t)tid, event);
+		if (!IS_AGENT)
+			t->maker = 0;
 	}
 	tracer_resume(t, th);
 }

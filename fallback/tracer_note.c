@@ -72,6 +72,16 @@ static void read_name(const struct tracer_process *p, taddr_t addr, char name[NO
 	name[len > 0 ? len : 0] = '\0';
 }
 
+u32 tracer_read_number(const struct tracer_process *p)
+{
+	u64 numbers[2] = { 0 }; /* while one thread only has had calls, and later */
+
+	if (IS_AGENT || !p->numbers ||
+	    pread(p->mem_fd, numbers, sizeof(numbers), (off_t)p->numbers) != sizeof(numbers))
+		return 0;
+	return (u32)(numbers[1] ? numbers[1] : numbers[0]);
+}
+
 void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 {
 	const struct note_probe *n = index < t->nr_notes ? &t->notes[index] : NULL;
@@ -88,6 +98,8 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 	}
 	ev.what = n->what;
 	ev.time_ns = clock_now_ns();
+	if (!IS_AGENT)
+		ev.number = tracer_read_number(p);
 	memcpy(ev.name, n->name, sizeof(ev.name));
 	if (n->what == NOTE_MARK && !n->name[0])
 		read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);

@@ -49,7 +49,8 @@ struct tracer_thread {
 	u64 wait_end_ns;
 	int cpu;	       /* where it ran when last looked, -1 = unknown */
 	u32 look_in, look_all; /* stops until the next look, and between two */
-	bool has_own_mask;     /* it has set the CPUs on which it may run itself: it is not tied again */
+	u64 maker_pointer; /* the thread pointer of the thread that has made it, until it stops first; 0 = not known */
+	bool has_own_mask; /* it has set the CPUs on which it may run itself: it is not tied again */
 	struct inflight inflight;
 };
 
@@ -81,6 +82,7 @@ struct tracer_process {
 	u32 nr_holds;	  /* reasons to keep all threads stopped */
 	u64 hold_end_ns;  /* of a hold by tracer_hold(); 0 = not held so */
 	taddr_t start_sp; /* struct unwinder */
+	taddr_t numbers;  /* where it numbers its calls itself; 0 = it does not */
 	u64 nr_urgent, nr_done; /* urgent records that were written, and those that were dealt with */
 };
 
@@ -139,6 +141,7 @@ struct tracer {
 	u32 nr_waits, turn; /* thread that is asked for first: take_turn() */
 	/* About the stop that is being handled: */
 	struct tracer_thread *thread;
+	pid_t maker; /* the thread that reports a child; 0 = none does */
 	struct cpu_regs regs;
 	struct cpu_memory memory;
 	struct memory_copy stack, other;

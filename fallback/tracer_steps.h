@@ -64,7 +64,9 @@ void tracer_untie_child(struct tracer *t, pid_t parent, pid_t child);
 /* Thread @former has executed a program and is called @tid now. */
 void tracer_untie_exec(struct tracer *t, pid_t former, pid_t tid);
 
-/* tracer_note.c: @th has come to marker number @index. */
+/* tracer_note.c: the lower half of the number of the last call of @p; 0 = not known. */
+u32 tracer_read_number(const struct tracer_process *p);
+/* @th has come to marker number @index. */
 void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index);
 
 /*
@@ -75,6 +77,11 @@ int tracer_stop_all(struct tracer *t, struct tracer_process *p, u64 max_ns) __mu
 void tracer_unhold(struct tracer *t, struct tracer_process *p);
 void tracer_step(struct tracer *t, struct tracer_process *p);
 void tracer_detach_process(struct tracer *t, struct tracer_process *p);
+
+/* tracer_change.c: @th is new, and the thread that reports it is stopped, or nobody does. Beside a changer only. */
+void tracer_note_maker(const struct tracer *t, struct tracer_thread *th);
+/* @th is in its first stop: has it the thread pointer of its maker? It waits until the changer knows that. */
+void tracer_look_for_twin(struct tracer *t, struct tracer_thread *th);
 
 /* tracer_image.c */
 void tracer_new_image(struct tracer *t, struct tracer_process *p, struct tracer_thread *th);

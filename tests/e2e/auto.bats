@@ -66,7 +66,7 @@ no_notes() { jq -e '[.processes[].notes[]? | select(test("inline|BPF"))] == []' 
 	[ "$status" -eq 0 ]
 	nothing_lost
 	by inline
-	jq -e '[.processes[].notes | map(select(test("BPF has seen all of its calls"))) | length] == [0, 1]' "$report"
+	jq -e '[.processes[].notes | map(select(test("breakpoints have seen all of its calls"))) | length] == [0, 1]' "$report"
 	lines 2
 }
 

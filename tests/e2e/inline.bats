@@ -159,7 +159,7 @@ same_counts() {
 	grep -q "malloc saw" "$out"
 }
 
-by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | length' 1; }
+by_bpf() { is '.notes | map(select(test("breakpoints have seen all of its calls"))) | length' 1; }
 
 @test "inline: a library that comes later and cannot be changed: BPF goes on where our code has stopped" {
 	same_counts "$T/dlopen" "$T" rounds 3 short
@@ -177,7 +177,7 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	traced --backend inline -- bash -c 'ulimit -v 200000; exec "$@"' bash "$T/order"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 	nothing_lost
-	jq -e '.processes[1].notes | any(test("BPF has seen all of its calls"))' "$report"
+	jq -e '.processes[1].notes | any(test("breakpoints have seen all of its calls"))' "$report"
 	grep -q "its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls .* seen by BPF" "$err"
 }
 
@@ -185,7 +185,7 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	traced --backend inline -- bash -c 'ulimit -v 2000000; exec "$@"' bash "$T/order"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 	nothing_lost
-	jq -e '[.processes[].notes[]? | select(test("BPF has seen all of its calls"))] == []' "$report"
+	jq -e '[.processes[].notes[]? | select(test("breakpoints have seen all of its calls"))] == []' "$report"
 }
 
 @test "inline: a program whose files are limited is left to BPF" {

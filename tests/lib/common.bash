@@ -434,7 +434,11 @@ as_told() {
 			differ("allocated bytes of \($c)"; sum($c; .alloc_bytes); $b)
 		elif $kind == "bytes" then differ("live bytes of \($b)"; sum($b; .live_bytes); $a)
 		elif $kind == "failed" then differ("failed allocations"; $p.totals.failed_allocs; $a)
-		else differ("unknown frees"; $p.totals.unknown_frees; $a) end end' >"$BATS_TEST_TMPDIR/differences" || return 1
+		elif $kind == "unknown" then differ("unknown frees"; $p.totals.unknown_frees; $a)
+		else
+			differ("\($kind) blocks of \($c)"; sum($c; .[$kind].blocks // 0); $a),
+			differ("\($kind) bytes of \($c)"; sum($c; .[$kind].bytes // 0); $b)
+		end end' >"$BATS_TEST_TMPDIR/differences" || return 1
 	cat "$BATS_TEST_TMPDIR/differences"
 	[ ! -s "$BATS_TEST_TMPDIR/differences" ]
 }

@@ -16,6 +16,7 @@ static int probe(struct caps *caps)
 /* No other function of an unusable source is called. */
 const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
 const struct source_ops source_inline = { .name = "inline", .probe = probe };
+const struct source_ops source_inline_traced = { .probe = probe };
 
 const char *inline_limits_here(const struct caps *caps, bool is_launch)
 {

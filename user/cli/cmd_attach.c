@@ -154,12 +154,13 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 {
 	struct attach *a = ctx;
 	int status = attach_targets(s, o);
+	struct source *source;
 
 	if (status != STATUS_DONE)
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
-	if (!IS_AGENT && joins_targets(o) && join(a, s)) {
+	if (!IS_AGENT && joins_targets(o) && !session_tracer(s, &source) && join(a, s)) {
 		leave(a, s);
 		return STATUS_IMPOSSIBLE;
 	}

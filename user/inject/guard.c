@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Starts the guard, and the processes that change targets. */
-#include "user/inject/guard.h"
+#include "user/inject/guard_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,22 +32,6 @@ enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 enum { FROZEN_NS = 1000 * 1000 * 1000 }; /* between looks whether a frozen target runs */
 
 enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends, and at a target that is traced */
-
-/* Memory that heaptap, the guard and its helpers share. */
-struct guard_memory {
-	s32 result;	  /* of the change that was made last */
-	u32 nr_used;	  /* entries behind these were never used */
-	bool is_changing; /* a target, heaptap or the guard */
-	bool is_over;	  /* heaptap ends by itself, and waits for the guard */
-	struct injection targets[GUARD_MAX_TARGETS];
-};
-
-struct guard {
-	struct guard_memory *shared;
-	int fd;	      /* of the pipe whose end tells the guard of ours */
-	int lifeline; /* a socket to the guard */
-	pid_t pid;
-};
 
 static bool is_same_process(const struct injection *in)
 {
@@ -237,7 +221,7 @@ int guard_new(struct guard **out)
 
 	if (!g)
 		return -ENOMEM;
-	g->fd = g->lifeline = -1;
+	g->fd = g->lifeline = g->file = -1;
 	err = start(g);
 	if (err) {
 		guard_free(g);
@@ -270,6 +254,8 @@ void guard_free(struct guard *g)
 		close(g->fd);
 	if (g->lifeline >= 0)
 		close(g->lifeline);
+	if (g->file >= 0)
+		close(g->file);
 	while (g->pid > 0 && !is_left && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (g->shared)
@@ -303,6 +289,8 @@ struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
 		in->pid = pid;
 		in->start_time = start_time;
 		in->state = INJECT_NOTHING;
+		in->keeps_file = g->tracer;
+		in->file = -1;
 		return in;
 	}
 	return NULL;
@@ -330,20 +318,29 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	return in;
 }
 
+const struct tracer_changer *guard_changer(struct guard *g)
+{
+	g->changer = (struct tracer_changer){ .ctx = g->shared, .change = guard_obey, .leave = guard_leave };
+	return &g->changer;
+}
+
+void guard_set_tracer(struct guard *g, const struct guard_tracer *t)
+{
+	g->tracer = t;
+}
+
+int guard_take_file(struct guard *g)
+{
+	int fd = g->file;
+
+	g->file = -1;
+	return fd;
+}
+
 void guard_drop(struct injection *in)
 {
 	in->state = INJECT_FREE;
 }
-
-/* A change of a target. */
-struct change {
-	int (*make)(const struct change *c);
-	struct injection *in;
-	const struct inject_site *sites; /* of put_in */
-	size_t nr;
-	const struct inject_file *file;
-	u32 nr_places, nr_shards; /* of grow */
-};
 
 static int put_in(const struct change *c)
 {
@@ -359,6 +356,18 @@ static int take_out(const struct change *c)
 {
 	return inject_take_out(c->in, INJECT_LEAVE_NS);
 }
+
+static int renew(const struct change *c)
+{
+	return inject_renew(c->in);
+}
+
+static int (*const makers[NR_CHANGES])(const struct change *c) = {
+	[CHANGE_PUT_IN] = put_in,
+	[CHANGE_GROW] = grow,
+	[CHANGE_TAKE_OUT] = take_out,
+	[CHANGE_RENEW] = renew,
+};
 
 /* The tracer of a program that heaptap has started is heaptap itself. */
 static bool is_traced_by_us(pid_t pid)
@@ -384,7 +393,7 @@ static int change_in_helper(struct guard *g, const struct change *c)
 		/* The target is stopped for most of this, and the process ends with it. */
 		courtesy_at_once(&hurry);
 		privileges_drop(PRIVILEGES_GUARDING, 0);
-		g->shared->result = c->make(c);
+		g->shared->result = makers[c->kind](c);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -394,12 +403,15 @@ static int change_in_helper(struct guard *g, const struct change *c)
 
 static int change(struct guard *g, const struct change *c)
 {
+	bool is_ours = false;
 	int err;
 
 	/* A guard that was killed in its turn does not keep us waiting. */
 	take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
 	*c->in->why = '\0';
-	err = is_traced_by_us(c->in->pid) ? c->make(c) : change_in_helper(g, c);
+	err = g->tracer ? guard_order(g, c, &is_ours) : 0;
+	if (!is_ours)
+		err = is_traced_by_us(c->in->pid) ? makers[c->kind](c) : change_in_helper(g, c);
 	end_turn(g->shared);
 	return err;
 }
@@ -407,21 +419,30 @@ static int change(struct guard *g, const struct change *c)
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
 		 const struct inject_file *f)
 {
-	const struct change c = { .make = put_in, .in = in, .sites = sites, .nr = nr, .file = f };
+	const struct change c = { .kind = CHANGE_PUT_IN, .in = in, .sites = sites, .nr = nr, .file = f };
 
 	return change(g, &c);
 }
 
 int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards)
 {
-	const struct change c = { .make = grow, .in = in, .nr_places = nr_places, .nr_shards = nr_shards };
+	const struct change c = {
+		.kind = CHANGE_GROW, .in = in, .nr_places = nr_places, .nr_shards = nr_shards
+	};
 
 	return change(g, &c);
 }
 
 int guard_take_out(struct guard *g, struct injection *in)
 {
-	const struct change c = { .make = take_out, .in = in };
+	const struct change c = { .kind = CHANGE_TAKE_OUT, .in = in };
 
 	return in->state == INJECT_IN ? change(g, &c) : 0;
+}
+
+int guard_renew(struct guard *g, struct injection *in)
+{
+	const struct change c = { .kind = CHANGE_RENEW, .in = in };
+
+	return g->tracer ? change(g, &c) : inject_renew(in);
 }

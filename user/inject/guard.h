@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "fallback/tracer_change.h"
 #include "user/inject/process.h"
 
 enum { GUARD_MAX_TARGETS = 4096 };
@@ -24,6 +25,28 @@ void guard_free(struct guard *g);
  */
 int guard_lifeline(const struct guard *g);
 
+/*
+ * Another process that traces the targets, and so must make all changes: the functions stop a process there until
+ * release(), and have it make the change that struct tracer_changer is told of. 0 or -errno; -ESRCH: it does not trace
+ * @pid; hold(): -EBUSY: @pid is stopped already.
+ */
+struct guard_tracer {
+	void *ctx; /* borrowed */
+	int (*hold)(void *ctx, pid_t pid, u64 max_ns);
+	void (*release)(void *ctx, pid_t pid);
+	int (*change)(void *ctx, pid_t pid, int fd);
+};
+
+/* For the start of that process, which must come after guard_new(); valid as long as the guard. And: it runs. */
+const struct tracer_changer *guard_changer(struct guard *g);
+void guard_set_tracer(struct guard *g, const struct guard_tracer *t);
+
+/*
+ * The memory that a target shares with us, whose code was put in or renewed last: a descriptor, the caller's; -1 = it
+ * is not known, and to be opened as the target's mapping.
+ */
+int guard_take_file(struct guard *g);
+
 /* A new target in memory that the guard sees. NULL: there are GUARD_MAX_TARGETS. Valid until guard_drop(). */
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time);
 /* As guard_add(), for a forked child, which has what is in its parent @of. */
@@ -39,3 +62,5 @@ int guard_put_in(struct guard *g, struct injection *in, const struct inject_site
 		 const struct inject_file *f) __must_check;
 int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards) __must_check;
 int guard_take_out(struct guard *g, struct injection *in) __must_check;
+/* inject_renew() by the tracer of the child. */
+int guard_renew(struct guard *g, struct injection *in) __must_check;

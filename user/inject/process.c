@@ -239,10 +239,9 @@ static int try_put_in(struct injection *in, const struct inject_site *sites, siz
 	return err;
 }
 
-int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
-		  const struct inject_file *f)
+int inject_try_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		      const struct inject_file *f)
 {
-	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS, pause_ns = INJECT_PAUSE_NS;
 	int err = inject_refuse(in);
 
 	if (!err && !in->region)
@@ -252,12 +251,23 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 	if (nr > INJECT_MAX_PATCHES - in->nr_patches)
 		return inject_fail(in, -ENOSPC, "it has too many allocator functions");
 	in->nr_in_place = 0;
-	do
+	return try_put_in(in, sites, nr, f);
+}
+
+int inject_stays_inside(struct injection *in)
+{
+	return inject_fail(in, -EBUSY, "a thread stays inside the code that is to be changed");
+}
+
+int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		  const struct inject_file *f)
+{
+	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS, pause_ns = INJECT_PAUSE_NS;
+	int err = inject_try_put_in(in, sites, nr, f);
+
+	while (err == -EAGAIN && inject_pause(&pause_ns, end_ns))
 		err = try_put_in(in, sites, nr, f);
-	while (err == -EAGAIN && inject_pause(&pause_ns, end_ns));
-	return err == -EAGAIN
-		       ? inject_fail(in, -EBUSY, "a thread stays inside the code that is to be changed")
-		       : err;
+	return err == -EAGAIN ? inject_stays_inside(in) : err;
 }
 
 bool inject_is_there(const struct injection *in)

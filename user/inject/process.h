@@ -74,6 +74,9 @@ struct injection {
 	char why_in_place[64];	    /* the last reason for that */
 	u64 put_in_ns, take_out_ns; /* the longest times that the target was stopped, for each */
 	char why[INJECT_WHY_LEN];   /* the reason of the last error */
+	/* The file of the shared memory stays open in the target, as that descriptor, until inject_close_file(). */
+	bool keeps_file;
+	s32 file; /* -1 = it is not open */
 };
 
 /* A function, or a call that the C library makes for itself. */

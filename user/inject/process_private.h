@@ -19,6 +19,17 @@ enum {
  */
 bool inject_pause(u64 *ns, u64 end_ns);
 
+/*
+ * One try of inject_put_in(). -EAGAIN: a thread stays inside the code that is to be changed. The second one notes that
+ * as the reason, and returns -EBUSY.
+ */
+int inject_try_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		      const struct inject_file *f) __must_check;
+int inject_stays_inside(struct injection *in);
+
+/* With keeps_file: the target, which is stopped, closes the file. 0 or -errno. */
+int inject_close_file(struct injection *in) __must_check;
+
 /* Note the reason of @err, which is returned. */
 int inject_fail(struct injection *in, int err, const char *fmt, ...) __printf(3, 4);
 
@@ -57,7 +68,7 @@ static inline bool inject_is_key(const struct piece_key *k, const struct injecti
 int inject_make_region(struct injection *in, struct stopped *s, int mem) __must_check;
 
 /* Map a new file of the target at all parts of @region but the code, over what is there. 0 or -errno. */
-int inject_map_file(struct stopped *s, int mem, const struct injection *in, taddr_t region) __must_check;
+int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region) __must_check;
 
 /* Unmap what is ours at @region. 0 or -errno. */
 int inject_unmap_region(struct stopped *s, taddr_t region) __must_check;

@@ -64,7 +64,7 @@ static int advise(struct stopped *s, taddr_t region, const struct region_part *p
 	return err ? err : inject_advise(s, region + p->offset, p->bytes, MADV_DONTDUMP);
 }
 
-int inject_map_file(struct stopped *s, int mem, const struct injection *in, taddr_t region)
+int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region)
 {
 	struct region_part parts[NR_PARTS];
 	u64 fd;
@@ -81,8 +81,26 @@ int inject_map_file(struct stopped *s, int mem, const struct injection *in, tadd
 		if (!err)
 			err = advise(s, region, p);
 	}
+	if (!err && in->keeps_file) {
+		in->file = (s32)fd;
+		return 0;
+	}
 	ret = inject_close(s, fd);
 	return err ? err : ret;
+}
+
+int inject_close_file(struct injection *in)
+{
+	s32 fd = in->file;
+	struct stopped s;
+	int err = fd < 0 ? 0 : threads_stop(&s, in->pid, clock_now_ns() + INJECT_STOP_NS);
+
+	if (err || fd < 0)
+		return err;
+	err = inject_close(&s, (u64)fd);
+	threads_resume(&s);
+	in->file = -1;
+	return err;
 }
 
 /* Map the code, and behind it the page that is empty in a forked child. */

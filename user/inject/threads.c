@@ -124,10 +124,38 @@ static bool is_awaited(const struct stopped_thread *t)
 	return t->state == STOP_NOTED && stop_hides_signal(t->tid, SIGSTOP);
 }
 
+static bool is_at_end(const struct stopped_thread *t)
+{
+	return t->state == STOP_BEFORE && stop_code(t->tid) == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
+/*
+ * @t was stopped before, and its tracer has waited for that. Does a signal wait that only the tracer can deliver, or is
+ * the thread in the middle of a call whose result the kernel has not written yet?
+ */
+static bool is_taken_up(const struct stopped_thread *t)
+{
+	siginfo_t si;
+
+	if (t->state != STOP_BEFORE || ptrace(PTRACE_GETSIGINFO, t->tid, 0, &si))
+		return false;
+	switch (si.si_code) {
+	case SIGTRAP | PTRACE_EVENT_FORK << 8:
+	case SIGTRAP | PTRACE_EVENT_VFORK << 8:
+	case SIGTRAP | PTRACE_EVENT_CLONE << 8:
+		return true;
+	case SI_KERNEL: /* of a breakpoint, or of a probe */
+		return false;
+	default:
+		return si.si_signo != SIGTRAP || si.si_code <= 0;
+	}
+}
+
 /* Can thread @t make system calls? */
 static bool may_work(const struct stopped_thread *t)
 {
-	return !t->sig && stop_all_has(t) && !is_unhandled(t) && !is_awaited(t);
+	return !t->sig && stop_all_has(t) && !is_unhandled(t) && !is_awaited(t) && !is_taken_up(t) &&
+	       !is_at_end(t);
 }
 
 static int begin(struct stopped *s, struct stopped_thread *t)
@@ -155,14 +183,14 @@ static bool is_confined(const struct stopped_thread *t)
 
 /*
  * Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do.
- * -EPERM: all are under seccomp.
+ * -EPERM: all are under seccomp. -ESRCH: all are at their ends.
  */
 static int prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
 	const size_t nr = s->all.nr;
 	bool must_wait = false;
-	size_t nr_confined = 0;
+	size_t nr_confined = 0, nr_ending = 0;
 
 	if (s->worker || err)
 		return err;
@@ -171,6 +199,7 @@ static int prepare(struct stopped *s)
 		struct stopped_thread *t = &s->all.threads[i % nr];
 
 		must_wait |= is_unhandled(t) || is_awaited(t);
+		nr_ending += i < nr && is_at_end(t);
 		if ((t->state == STOP_BEFORE) != (i < nr) || !may_work(t))
 			continue;
 		if (is_confined(t)) {
@@ -185,6 +214,8 @@ static int prepare(struct stopped *s)
 		return err;
 	if (nr_confined == nr)
 		return -EPERM;
+	if (nr_ending == nr)
+		return -ESRCH;
 	return must_wait ? -EINPROGRESS : -EAGAIN;
 }
 

@@ -174,7 +174,7 @@ static void see_named(struct finder *f, const struct elf_symbol *sym)
 	if (f->options->wants_tracers && f->elf->word_size == 8 && sym->type == STT_FUNC &&
 	    !strcmp(sym->name, "ptrace"))
 		f->list->ptrace = sym->value;
-	if (f->options->has_return_places && sym->type == STT_FUNC)
+	if ((IS_AGENT || f->options->wants_exits) && sym->type == STT_FUNC)
 		see_place(f, sym);
 	see_ignore(f->list, sym);
 }

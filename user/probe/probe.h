@@ -36,7 +36,7 @@ struct probe_list {
 	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
 	u64 ignores[3];	  /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
 	/*
-	 * With has_return_places, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look
+	 * With wants_exits, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look
 	 * for leaks.
 	 */
 	u64 exit, clone, leak_checks[2];
@@ -62,6 +62,7 @@ struct probe_options {
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */
+	bool wants_exits;	/* find exit(), clone() and the functions of LeakSanitizer */
 	bool wants_guess;	/* in static programs without symbols find functions by their code: guess.h */
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */

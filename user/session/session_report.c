@@ -105,7 +105,7 @@ static size_t note_untraced(struct process *p, const char **notes)
 		{ p->losses.tracers, "other program (a debugger?) traced", "other programs traced",
 		  "it: where both have a breakpoint, calls are missing" },
 		{ p->losses.by_probes, "file", "files",
-		  "of it cannot be changed by --backend inline: BPF has seen all of its calls" },
+		  "of it cannot be changed by --backend inline: breakpoints have seen all of its calls" },
 		{ p->losses.late, "program", "programs",
 		  "of it began, by exec, before the code or the probes of heaptap were there: first calls, or all, "
 		  "may be missing" },

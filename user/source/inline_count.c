@@ -16,16 +16,17 @@
  */
 enum { SURE_PERMILLE = 30 };
 
-bool inline_count_is_dear(struct inline_source *s, struct target *t, struct call_rate *rate)
+/* False also where it is not known, or where nothing else is possible. */
+static bool is_dear(const struct inline_source *s, struct target *t, struct inline_target *known,
+		    struct call_rate *rate)
 {
-	struct inline_target *known = inline_source_find(s, t->pid);
 	u64 ns;
 	int err;
 
-	if (!s->options.max_cost || !s->may_decline || !known || proc_reader(t->pid) != t->pid)
+	if (!s->options.max_cost || !s->may_decline || proc_reader(t->pid) != t->pid)
 		return false;
 	known->is_counting = true;
-	err = source_bpf_count(s->bpf, t, rate);
+	err = source_bpf_count(s->below, t, rate);
 	known->is_counting = false;
 	if (err) {
 		debug("inline: PID %d: its calls are not counted: %s", t->pid, strerror(-err));
@@ -37,6 +38,22 @@ bool inline_count_is_dear(struct inline_source *s, struct target *t, struct call
 	      (unsigned long long)rate->own_ns / 1000, (unsigned long long)rate->own_time_ns / 1000);
 	return ns * 1000 > rate->time_ns * SURE_PERMILLE &&
 	       call_price_permille(rate, CALL_BY_BPF_NS) > s->options.max_cost;
+}
+
+int inline_count_begin(struct inline_source *s, struct target *t)
+{
+	struct call_rate rate = { 0 };
+	int err = inline_source_add(s, t);
+	struct inline_target *new = inline_source_find(s, t->pid);
+
+	if (err)
+		return err;
+	new->is_declined = new->awaits_code = true;
+	if (!is_dear(s, t, new, &rate))
+		return 0;
+	new->is_declined = new->awaits_code = false;
+	new->rate = rate;
+	return inline_waker_start(&s->waker);
 }
 
 void inline_count_tell(const struct target *t, const struct call_rate *rate)

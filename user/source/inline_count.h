@@ -5,10 +5,10 @@
 #include "user/source/inline_source.h"
 
 /*
- * Before anything is put into @t: would breakpoints take more of its CPU time than they may? False: not, or it is not
- * known, or nothing else is possible. Blocks for some 100 ms.
+ * Begin with @t, in which nothing is yet: BPF sees its calls until put_code(), unless it has so many that breakpoints
+ * would take more of its CPU time than they may. Blocks for some 100 ms. 0 or -errno.
  */
-bool inline_count_is_dear(struct inline_source *s, struct target *t, struct call_rate *rate);
+int inline_count_begin(struct inline_source *s, struct target *t) __must_check;
 
 /* @t of @rate has code: say why. */
 void inline_count_tell(const struct target *t, const struct call_rate *rate);

@@ -116,7 +116,7 @@ static void leave(struct inline_target *t, const char *why)
 
 	if (!t->has_told_limit)
 		warn("inline: PID %d: %s: the code is taken out of it, and its calls are not seen from now on: use "
-		     "--backend bpf",
+		     "--backend bpf, or ptrace",
 		     t->pid, why);
 	t->has_told_limit = true;
 	err = guard_take_out(t->guard, t->in);

@@ -31,9 +31,10 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 }
 
 /* Without one of its allocators, calls would be counted that look as if they had failed (new without its malloc). */
-static int refuse(struct inline_target *t, const struct mapping *map, const char *why)
+static int refuse(const struct inline_source *s, struct inline_target *t, const struct mapping *map,
+		  const char *why)
 {
-	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid, why);
+	error("inline: %s: PID %d: %s: use %s", map->module->path, t->pid, why, s->life->advice);
 	t->is_refused = !t->is_open;
 	return -EOPNOTSUPP;
 }
@@ -66,10 +67,11 @@ static int decline(struct inline_source *s, const struct target *target, const s
 	if (err)
 		return err;
 	if (!can_decline(s, target->pid))
-		return refuse(t, map, why);
+		return refuse(s, t, map, why);
 	log_line(s->options.is_auto ? LOG_INFO : LOG_WARN,
-		 "%s: %s: PID %d: %s: all calls of this process are seen by BPF, which takes longer",
-		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why);
+		 "%s: %s: PID %d: %s: all calls of this process are seen by %s, which takes longer",
+		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why,
+		 s->life->have_changed ? "breakpoints" : "BPF");
 	t->wants_bpf = s->has_declined = true;
 	return -EOPNOTSUPP;
 }
@@ -86,7 +88,7 @@ static int explain(struct inline_source *s, const struct target *target, const s
 		return -EINPROGRESS;
 	if (s->options.is_auto && can_decline(s, target->pid))
 		return decline(s, target, map, why);
-	refused = refuse(t, map, why);
+	refused = refuse(s, t, map, why);
 	return err != -ENOMEM ? refused : err;
 }
 
@@ -136,7 +138,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		sites[i].hop += sites[i].hop ? map->bias : 0;
 	}
 	for (u32 i = 0; i < f->nr_points; i++)
-		if (f->points[i].kind >= POINT_NOTE)
+		if (f->points[i].kind >= POINT_NOTE && !probe_point_is_spare(f->points[i].kind))
 			kept[file.nr_kept++] = f->points[i].vaddr + map->bias;
 	if (!t)
 		err = inline_source_add(s, target);
@@ -176,6 +178,16 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return !t || inline_target_is_intact(t, start, end);
 }
 
+static bool is_in_copy(void *ctx, pid_t pid, taddr_t addr)
+{
+	const struct inline_target *t = inline_source_find(ctx, pid);
+
+	for (u32 i = 0; t && i < t->in->nr_copies; i++)
+		if (addr - t->in->copies[i].addr < t->in->copies[i].bytes)
+			return true;
+	return false;
+}
+
 struct probe_taker inline_place_taker(struct inline_source *s)
 {
 	return (struct probe_taker){ .ctx = s,
@@ -183,5 +195,6 @@ struct probe_taker inline_place_taker(struct inline_source *s)
 				     .new_file = new_file,
 				     .put_in = put_in,
 				     .forget_range = forget_range,
-				     .is_intact = is_intact };
+				     .is_intact = is_intact,
+				     .is_in_copy = is_in_copy };
 }

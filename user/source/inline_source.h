@@ -6,6 +6,7 @@
 
 #include "arch/stop_all.h"
 #include "user/lib/courtesy.h"
+#include "user/source/inline_life.h"
 #include "user/source/inline_limits.h"
 #include "user/source/inline_target.h"
 #include "user/source/inline_waker.h"
@@ -15,13 +16,15 @@
 struct inline_source {
 	struct source_options options;
 	struct probe_taker taker;
-	struct source *bpf; /* owned */
+	const struct inline_life *life;
+	struct source *below; /* owned; of life->ops */
 	struct guard *guard;
+	struct guard_tracer tracer;	/* of the guard */
 	struct call_probe *probes;	/* owned; PIECE_MAX_PROBES */
 	struct inline_target **targets; /* owned, and each; changed under the lock */
 	size_t nr_targets;
 	const struct sink *sink; /* during poll */
-	bool may_decline;	 /* what cannot be changed is left to BPF */
+	bool may_decline;	 /* what cannot be changed is left to the source below */
 	bool has_declined;	 /* that was so with a process */
 	bool is_used;		 /* the piece has seen a process */
 	bool is_detached;
@@ -37,5 +40,12 @@ struct inline_target *inline_source_find(const struct inline_source *s, pid_t pi
 /* Begin with @t; nothing is changed in it. 0 or -errno. */
 int inline_source_add(struct inline_source *s, const struct target *t) __must_check;
 
-/* The probes that the BPF source leaves to @s. */
+/* Open the source below, by the options @to, which get what it needs beside, and the guard. 0 or -errno. */
+int inline_life_open(struct inline_source *s, struct source_options *to,
+		     const struct caps *caps) __must_check;
+
+/* For its processes that the source below traces by ptrace. */
+extern const struct source_tracer inline_tracer;
+
+/* The probes that the source below leaves to @s. */
 struct probe_taker inline_place_taker(struct inline_source *s);

@@ -120,12 +120,15 @@ void inline_target_free(struct inline_target *t)
 	free(t);
 }
 
-/* Open the memory that the target shares with us, by the name that the kernel gives its mapping. */
+/* Open the memory that the target shares with us: it was left open, or has a name that the kernel gives its mapping. */
 static int open_shared(const struct inline_target *t)
 {
 	taddr_t start = t->in->region + PIECE_SHARED_OFFSET;
 	char path[80];
-	int fd;
+	int fd = guard_take_file(t->guard);
+
+	if (fd >= 0)
+		return fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, start,
 		 start + PIECE_SHARED_MAPPED(t->in->nr_places));
@@ -203,7 +206,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 int inline_target_born(struct inline_target *t, const struct source_options *o)
 {
 	auto_free struct piece_probe *probes = take_ptr(t->unborn);
-	int err = inject_renew(t->in);
+	int err = guard_renew(t->guard, t->in);
 
 	if (!err)
 		err = inline_target_map(t, o);
@@ -305,6 +308,8 @@ void inline_target_lose(struct inline_target *t)
 				     .pid = t->in->pid,
 				     .owner = t->in->owner,
 				     .owner_start = t->in->owner_start,
+				     .keeps_file = t->in->keeps_file,
+				     .file = -1,
 				     .start_time = t->in->start_time };
 }
 

@@ -13,7 +13,7 @@ struct losses {
 	u64 unfollowed;	   /* children that were to be traced and are not; not known of their own children */
 	u64 sharers;	   /* processes that ran in its memory beside it, unseen */
 	u64 overwritten;   /* of other: probes whose breakpoint was overwritten in its memory */
-	u64 by_probes;	   /* programs of it whose calls BPF has seen, because they could not be changed */
-	u64 late;	   /* programs that it executed, of which first calls, or all, were not seen */
-	u64 tracers;	   /* 1: a program that is not heaptap traced it by ptrace when its trace began */
+	u64 by_probes; /* programs of it whose calls breakpoints have seen, because they could not be changed */
+	u64 late;      /* programs that it executed, of which first calls, or all, were not seen */
+	u64 tracers;   /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };

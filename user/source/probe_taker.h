@@ -7,6 +7,12 @@
 struct elf;
 struct source;
 
+/* A point that is for few programs, and for none where only code of ours sees calls: it may be left out. */
+static inline bool probe_point_is_spare(u32 kind)
+{
+	return kind == POINT_EXIT || kind == POINT_CLONE;
+}
+
 /*
  * Of put_in. No function of this process is the taker's: BPF sees all of its calls. And, only during
  * source_bpf_count(): that counts them.
@@ -25,6 +31,8 @@ struct probe_taker {
 		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 	bool (*is_intact)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+	/* Does @addr of @pid lie in a page that the taker takes back as the file has it, with what else is in it? */
+	bool (*is_in_copy)(void *ctx, pid_t pid, taddr_t addr);
 };
 
 /* How often a process calls functions that would have probes. */

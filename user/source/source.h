@@ -14,6 +14,7 @@
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
 struct source_tracer;	/* user/source/source_tracer.h */
+struct tracer_changer;	/* fallback/tracer_change.h */
 enum { SOURCE_MAX_LIFELINES = 2 };
 
 /* By ptrace, does a thread wait until a record of @kind was handled? */
@@ -35,7 +36,9 @@ struct source_options {
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
-	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = BPF does it */
+	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = the source does it */
+	const struct tracer_changer
+		*changer; /* ptrace: another one who changes its targets; fallback/tracer_change.h */
 };
 
 /* The functions of a source, by subject. One thread at a time calls them. */
@@ -117,8 +120,8 @@ struct source_ops {
 	 * stays; logged unless it was not to be expected. NULL: it cannot.
 	 */
 	int (*put_code)(struct source *s, struct target *t);
-	/* Are breakpoints in @pid, and has put_code() not been refused? NULL with put_code. */
-	bool (*awaits_code)(const struct source *s, pid_t pid);
+	bool (*awaits_code)(const struct source *s,
+			    pid_t pid); /* may it still have code? NULL with put_code */
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
@@ -144,4 +147,5 @@ struct source_ops {
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 
-extern const struct source_ops source_bpf, source_ptrace, source_inline;
+/* The last one: the same where another process traces by ptrace, and there is no BPF. */
+extern const struct source_ops source_bpf, source_ptrace, source_inline, source_inline_traced;

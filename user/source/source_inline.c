@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The inline source: calls of functions are seen by a piece of code inside the target (inline/), all else (births,
- * ends, new libraries, markers) by the BPF source.
+ * ends, new libraries, markers) by the source below, which is the one by BPF or the one by ptrace.
  */
 #include "user/source/inline_source.h"
 
@@ -30,6 +30,11 @@ enum { MANY_RECORDS = 256 };
 static struct inline_source *self(const struct source *s)
 {
 	return (struct inline_source *)(uintptr_t)s;
+}
+
+static const struct source_ops *life_of(const struct source *source)
+{
+	return self(source)->life->ops;
 }
 
 /* ---- targets ---- */
@@ -71,7 +76,7 @@ static void drop_target(struct inline_source *s, pid_t pid)
 
 	if (!t)
 		return;
-	source_bpf_number(s->bpf, pid, 0);
+	s->life->number(s->below, pid, 0);
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->nr_targets; i++)
 		if (s->targets[i] == t)
@@ -83,7 +88,7 @@ static void drop_target(struct inline_source *s, pid_t pid)
 /* The program of @t is gone. */
 static void lose_target(struct inline_source *s, struct inline_target *t)
 {
-	source_bpf_number(s->bpf, t->pid, 0);
+	s->life->number(s->below, t->pid, 0);
 	pthread_mutex_lock(&s->lock);
 	inline_target_lose(t);
 	pthread_mutex_unlock(&s->lock);
@@ -97,7 +102,7 @@ static void number_calls(const struct inline_source *s, const struct inline_targ
 
 	if (!t->shared || !t->shared->is_sequence)
 		return;
-	source_bpf_number(s->bpf, t->pid, addr);
+	s->life->number(s->below, t->pid, addr);
 	/* BPF reads only pages that the target has touched, or that are read so. */
 	if (pread(t->mem, &number, sizeof(number), (off_t)addr) != sizeof(number))
 		debug("inline: PID %d: its page of numbers cannot be read", t->pid);
@@ -146,41 +151,67 @@ static int source_inline_probe(struct caps *caps)
 	return err;
 }
 
-static int source_inline_create(struct source **out, const struct source_options *options,
-				const struct caps *caps)
+static int create(struct source **out, const struct source_options *options, const struct caps *caps,
+		  const struct inline_life *life)
 {
-	/* Only the ptracer of all processes can stop a child before its first instruction. */
-	bool is_refused = options->max_followed && !options->stops_at_maps;
-	struct inline_source *s = is_refused ? NULL : calloc(1, sizeof(*s));
-	struct source_options to_bpf = *options;
+	struct inline_source *s = calloc(1, sizeof(*s));
+	struct source_options below = *options;
 	int err = -ENOMEM;
 
-	if (is_refused) {
-		error("inline: children are followed by run and attach only: leave --follow out, or use --backend bpf");
-		return -EOPNOTSUPP;
-	}
 	if (!s)
 		return -ENOMEM;
+	s->life = life;
 	s->waker.event_fd = s->waker.wait_fd = -1;
 	s->options = *options;
-	/* Probes for a child are in all processes, which may have our jumps at these places. */
-	s->may_decline = !options->max_followed && caps->is_uretprobe_safe;
 	s->taker = inline_place_taker(s);
 	pthread_mutex_init(&s->lock, NULL);
-	to_bpf.taker = &s->taker;
+	below.taker = &s->taker;
 	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
 	if (s->probes)
-		err = source_bpf.create(&s->bpf, &to_bpf, caps);
+		err = inline_life_open(s, &below, caps);
 	if (!err)
-		err = guard_new(&s->guard);
-	if (!err)
-		err = inline_waker_init(&s->waker, source_bpf.wait_fd(s->bpf), any_needs_poll, s);
+		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below), any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;
 	}
+	/* Probes of BPF for a child are in all processes, which may have our jumps at these places. */
+	s->may_decline = life->have_changed || (!options->max_followed && caps->is_uretprobe_safe);
 	*out = (struct source *)s;
 	return 0;
+}
+
+static int source_inline_create(struct source **out, const struct source_options *options,
+				const struct caps *caps)
+{
+	/* Only the ptracer of all processes can stop a child before its first instruction. */
+	if (!options->max_followed || options->stops_at_maps)
+		return create(out, options, caps, &inline_life_bpf);
+	error("inline: children are followed by run and attach only: leave --follow out, or use --backend bpf");
+	return -EOPNOTSUPP;
+}
+
+static int source_inline_traced_probe(struct caps *caps)
+{
+	int err = source_ptrace.probe(caps);
+
+	/* Breakpoints of ptrace are no probes of the kernel. */
+	caps->is_uretprobe_safe = true;
+	if (err || piece_object_bytes())
+		return err;
+	snprintf(caps->reason, sizeof(caps->reason), "not on this CPU yet; use --backend ptrace");
+	return -EOPNOTSUPP;
+}
+
+static int source_inline_traced_create(struct source **out, const struct source_options *options,
+				       const struct caps *caps)
+{
+	int err = create(out, options, caps, &inline_life_ptrace);
+
+	/* The guardian stops each process at its exec, and where its libraries change. */
+	if (!err)
+		self(*out)->options.stops_at_maps = true;
+	return err;
 }
 
 /* The mappings of @target were read. Its calls are seen from now on. */
@@ -202,7 +233,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	if (t->rate.calls)
 		inline_count_tell(target, &t->rate);
 	else if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
-		info("auto: inline: code in the program sees its calls; --backend bpf puts none in");
+		info("auto: inline: code in the program sees its calls; %s puts none in", s->life->advice);
 	s->is_used = true;
 	t->rate.calls = 0;
 	/* -ESRCH: it has executed a program, or has ended. */
@@ -221,7 +252,7 @@ static bool wants_bpf(const struct inline_source *s, pid_t pid)
 /* Begin with @t, or read it again, as @of_bpf does. */
 static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct source *s, struct target *t))
 {
-	int nr = wants_bpf(s, t->pid) ? -EOPNOTSUPP : of_bpf(s->bpf, t), err;
+	int nr = wants_bpf(s, t->pid) ? -EOPNOTSUPP : of_bpf(s->below, t), err;
 
 	if (nr != -EOPNOTSUPP || !wants_bpf(s, t->pid))
 		return nr;
@@ -232,8 +263,8 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 	}
 	if (err)
 		return err;
-	source_bpf_place_again(s->bpf, t->pid);
-	return of_bpf(s->bpf, t);
+	s->life->place_again(s->below, t->pid);
+	return of_bpf(s->below, t);
 }
 
 /* Begin to read the tables by which stacks of @t are walked, if it will need any. NULL: nothing is begun. */
@@ -262,26 +293,9 @@ static bool has_leader(const struct target *t)
 	if (proc_reader(t->pid) == t->pid)
 		return true;
 	error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: use "
-	      "--backend bpf",
+	      "--backend bpf, or ptrace",
 	      t->pid, t->comm);
 	return false;
-}
-
-/* BPF sees the calls of @t until put_code(), unless that would be too dear from the start. */
-static int begin_by_bpf(struct inline_source *s, struct target *t)
-{
-	struct call_rate rate = { 0 };
-	int err = inline_source_add(s, t);
-	struct inline_target *new = inline_source_find(s, t->pid);
-
-	if (err)
-		return err;
-	new->is_declined = new->awaits_code = true;
-	if (!inline_count_is_dear(s, t, &rate))
-		return 0;
-	new->is_declined = new->awaits_code = false;
-	new->rate = rate;
-	return inline_waker_start(&s->waker);
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
@@ -290,22 +304,24 @@ static int source_inline_attach(struct source *source, struct target *t)
 	int nr, err;
 
 	if (s->options.begins_by_bpf)
-		err = begin_by_bpf(s, t);
+		err = inline_count_begin(s, t);
 	else
 		err = has_leader(t) ? inline_waker_start(&s->waker) : -ESRCH;
-	nr = err ? err : place_and_open(s, t, source_bpf.attach);
+	nr = err ? err : place_and_open(s, t, s->life->ops->attach);
 	err = nr < 0 ? nr : 0;
 	if (err && inline_source_find(s, t->pid)) {
 		inline_target_take_out(inline_source_find(s, t->pid));
 		drop_target(s, t->pid);
 	}
+	if (err && s->life->leave)
+		s->life->leave(s->below, t->pid);
 	return err ? err : nr;
 }
 
 /* @t is stopped, and no thread of it is in a call. */
 static int switch_over(struct inline_source *s, struct target *target, struct inline_target *t)
 {
-	int err = source_bpf_hand_over(s->bpf, target->pid), nr;
+	int err = source_bpf_hand_over(s->below, target->pid), nr;
 
 	if (err)
 		return err;
@@ -333,7 +349,7 @@ static int source_inline_put_code(struct source *source, struct target *target)
 		return -EOPNOTSUPP;
 	err = inline_waker_start(&s->waker);
 	if (!err)
-		err = inline_switch_stop(&s->stopped, s->bpf, target);
+		err = inline_switch_stop(&s->stopped, s->below, target);
 	if (err)
 		return err;
 	err = switch_over(s, target, t);
@@ -346,12 +362,7 @@ static void source_inline_expect(struct source *source, size_t nr)
 	struct inline_source *s = self(source);
 
 	if (s->options.begins_by_bpf)
-		source_bpf.expect(s->bpf, nr);
-}
-
-static int source_inline_fork(struct source *source, struct target *t)
-{
-	return source_bpf.fork(self(source)->bpf, t);
+		source_bpf.expect(s->below, nr);
 }
 
 /* After an error the code that it has from its parent stays in it, without effect. */
@@ -378,14 +389,29 @@ static int source_inline_born(struct source *source, struct target *target)
 	return err ? err : t->wants_update;
 }
 
+static int source_inline_fork(struct source *source, struct target *t)
+{
+	struct inline_source *s = self(source);
+	int err = life_of(source)->fork(s->below, t);
+
+	/* By ptrace, the child waits until this is over; else it stops for source_inline_born(). */
+	if (err || !s->life->have_changed)
+		return err;
+	err = source_inline_born(source, t);
+	if (err < 0)
+		warn("inline: PID %d: a child that cannot be followed until it executes a program: %s",
+		     t->pid, strerror(-err));
+	return err < 0 ? err : 0;
+}
+
 static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
 {
-	source_bpf.copying(self(source)->bpf, pid, is_on);
+	source_bpf.copying(self(source)->below, pid, is_on);
 }
 
 static void source_inline_follow(struct source *source, bool is_on)
 {
-	source_bpf.follow(self(source)->bpf, is_on);
+	source_bpf.follow(self(source)->below, is_on);
 }
 
 static int source_inline_update(struct source *source, struct target *t)
@@ -398,7 +424,7 @@ static int source_inline_update(struct source *source, struct target *t)
 		known->wants_update = true;
 		return 0;
 	}
-	nr = s->is_detached ? 0 : place_and_open(s, t, source_bpf.update);
+	nr = s->is_detached ? 0 : place_and_open(s, t, s->life->ops->update);
 	known = inline_source_find(s, t->pid);
 	if (known && known->is_refused && known->in->state == INJECT_IN)
 		inline_target_take_out(known);
@@ -407,7 +433,9 @@ static int source_inline_update(struct source *source, struct target *t)
 
 static bool source_inline_unchanged(struct source *source, const struct target *t)
 {
-	return source_bpf.unchanged(self(source)->bpf, t);
+	const struct inline_source *s = self(source);
+
+	return s->life->unchanged ? s->life->unchanged(s->below, t->pid) : source_bpf.unchanged(s->below, t);
 }
 
 /* ---- records ---- */
@@ -532,7 +560,7 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 	go_first(s);
 	for (size_t i = 0; i < s->nr_targets; i++)
 		inline_target_begin_poll(s->targets[i]);
-	nr = source_bpf.poll(s->bpf, &ours);
+	nr = s->life->ops->poll(s->below, &ours);
 	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
 		more = s->is_detached ? inline_target_poll(s->targets[i], sink, true)
 				      : inline_target_poll_begun(s->targets[i], sink);
@@ -550,7 +578,7 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 static struct losses source_inline_losses(struct source *source, pid_t pid)
 {
 	struct inline_source *s = self(source);
-	struct losses sum = source_bpf.losses(s->bpf, pid);
+	struct losses sum = s->life->ops->losses(s->below, pid);
 	const struct inline_target *t = inline_source_find(s, pid);
 	struct losses ours = t ? inline_target_losses(t) : (struct losses){ 0 };
 
@@ -569,40 +597,41 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 
 static void source_inline_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
 {
-	source_bpf.comm(self(source)->bpf, pid, comm);
+	if (life_of(source)->comm)
+		life_of(source)->comm(self(source)->below, pid, comm);
 }
 
 static struct thread_stop source_inline_stop_reason(struct source *source, pid_t tid)
 {
-	return source_bpf.stop_reason(self(source)->bpf, tid);
+	return source_bpf.stop_reason(self(source)->below, tid);
 }
 
 static void source_inline_forget(struct source *source, pid_t pid)
 {
-	source_bpf.forget(self(source)->bpf, pid);
+	life_of(source)->forget(self(source)->below, pid);
 	drop_target(self(source), pid);
 }
 
 /* Has it seen by breakpoints all that it has seen? */
-static bool is_bpf(const struct inline_source *s)
+static bool is_declining(const struct inline_source *s)
 {
 	return s->options.is_auto && (s->has_declined || s->options.begins_by_bpf) && !s->is_used;
 }
 
 static const char *source_inline_kind(const struct source *source)
 {
-	return is_bpf(self(source)) ? source_bpf.name : source_inline.name;
+	return is_declining(self(source)) ? life_of(source)->name : source_inline.name;
 }
 
 /* Breakpoints are in processes that were declined. */
 static bool source_inline_trapped(struct source *source, pid_t pid, pid_t tid)
 {
-	return source_bpf.trapped(self(source)->bpf, pid, tid);
+	return source_bpf.trapped(self(source)->below, pid, tid);
 }
 
 static void source_inline_look(struct source *source, const struct target *t)
 {
-	source_bpf.look(self(source)->bpf, t);
+	life_of(source)->look(self(source)->below, t);
 }
 
 /* ---- settings ---- */
@@ -619,20 +648,20 @@ static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 
 static void source_inline_pause(struct source *source, pid_t pid)
 {
-	source_bpf.pause(self(source)->bpf, pid);
+	life_of(source)->pause(self(source)->below, pid);
 	set_paused(self(source), pid, true);
 }
 
 static void source_inline_resume(struct source *source, pid_t pid)
 {
-	source_bpf.resume(self(source)->bpf, pid);
+	life_of(source)->resume(self(source)->below, pid);
 	set_paused(self(source), pid, false);
 }
 
 static int source_inline_set_depth(struct source *source, u32 depth)
 {
 	struct inline_source *s = self(source);
-	int err = source_bpf.set_depth(s->bpf, depth);
+	int err = s->life->ops->set_depth(s->below, depth);
 
 	for (size_t i = 0; i < s->nr_targets && !err; i++)
 		if (s->targets[i]->shared)
@@ -646,7 +675,7 @@ static void source_inline_forget_stacks(struct source *source)
 {
 	struct inline_source *s = self(source);
 
-	source_bpf.forget_stacks(s->bpf);
+	s->life->ops->forget_stacks(s->below);
 	for (size_t i = 0; i < s->nr_targets; i++)
 		inline_target_forget_stacks(s->targets[i]);
 }
@@ -654,7 +683,7 @@ static void source_inline_forget_stacks(struct source *source)
 static int source_inline_kernel_words(const struct source *source, pid_t pid,
 				      int (*add)(void *ctx, taddr_t word), void *ctx)
 {
-	return source_bpf.kernel_words(self(source)->bpf, pid, add, ctx);
+	return source_bpf.kernel_words(self(source)->below, pid, add, ctx);
 }
 
 /* ---- the end ---- */
@@ -665,9 +694,9 @@ static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_
 	struct inline_source *s = self(source);
 	size_t nr;
 
-	if (s->options.stops_at_maps)
+	if (s->options.stops_at_maps && !s->life->have_changed)
 		return 0;
-	nr = source_bpf.lifelines(s->bpf, fds);
+	nr = s->life->ops->lifelines(s->below, fds);
 	fds[nr] = guard_lifeline(s->guard);
 	return fds[nr] < 0 ? nr : nr + 1;
 }
@@ -683,7 +712,7 @@ static void source_inline_detach(struct source *source)
 		inline_target_take_out(s->targets[i]);
 	s->is_detached = true;
 	courtesy_hurry_end(&s->hurry);
-	source_bpf.detach(s->bpf);
+	s->life->ops->detach(s->below);
 }
 
 static void source_inline_free(struct source *source)
@@ -700,8 +729,8 @@ static void source_inline_free(struct source *source)
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);
 	guard_free(s->guard);
-	if (s->bpf)
-		source_bpf.free(s->bpf);
+	if (s->below)
+		s->life->ops->free(s->below);
 	pthread_mutex_destroy(&s->lock);
 	free(s->targets);
 	free(s->probes);
@@ -739,4 +768,30 @@ const struct source_ops source_inline = {
 	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,
 	.free = source_inline_free,
+};
+
+/* Nothing that only BPF can do. */
+const struct source_ops source_inline_traced = {
+	.name = "inline",
+	.probe = source_inline_traced_probe,
+	.create = source_inline_traced_create,
+	.attach = source_inline_attach,
+	.update = source_inline_update,
+	.unchanged = source_inline_unchanged,
+	.fork = source_inline_fork,
+	.comm = source_inline_comm,
+	.forget = source_inline_forget,
+	.wait_fd = source_inline_wait_fd,
+	.poll = source_inline_poll,
+	.pause = source_inline_pause,
+	.resume = source_inline_resume,
+	.set_depth = source_inline_set_depth,
+	.forget_stacks = source_inline_forget_stacks,
+	.losses = source_inline_losses,
+	.kind = source_inline_kind,
+	.look = source_inline_look,
+	.lifelines = source_inline_lifelines,
+	.detach = source_inline_detach,
+	.free = source_inline_free,
+	.tracer = &inline_tracer,
 };

@@ -62,16 +62,23 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	return err;
 }
 
-static int open_inline(struct source **source, struct source_options *so, const struct source_choice *c)
+static int open_inline(struct source **source, const struct source_ops **ops, struct source_options *so,
+		       const struct source_choice *c)
 {
-	struct caps caps;
+	struct caps caps, traced;
 	int err = source_inline.probe(&caps);
 
+	*ops = &source_inline;
+	if (!IS_AGENT && err && !source_inline_traced.probe(&traced)) {
+		*ops = &source_inline_traced;
+		caps = traced;
+		err = 0;
+	}
 	if (err) {
 		error("%s: inline: %s", c->command, caps.reason);
 		return -EOPNOTSUPP;
 	}
-	err = source_inline.create(source, so, &caps);
+	err = (*ops)->create(source, so, &caps);
 	if (err && err != -EOPNOTSUPP)
 		error("%s: inline: %s", c->command, strerror(-err));
 	return err;
@@ -82,29 +89,56 @@ static bool may_put_code(const struct source_choice *c)
 {
 	const char *never = getenv("HEAPTAP_NO_CODE");
 
-	return c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !(never && *never);
+	return !IS_AGENT && c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !(never && *never);
 }
 
-/* 0: the inline source is open. Else it is for BPF. */
-static int try_inline(struct source **source, const struct source_ops **ops, struct source_options *so,
-		      const struct source_choice *c, const struct caps *caps)
+/* Why the inline source must not be tried where nobody asks for it. NULL: it may be. */
+static const char *reason_against_code(const struct source_choice *c, const struct source_ops *ops,
+				       const struct caps *caps)
+{
+	/* By ptrace, children are stopped before their first instruction anyway. */
+	if (c->max_followed && ops == &source_inline)
+		return "it follows children";
+	return inline_limits_here(caps, c->code == CODE_FIRST);
+}
+
+/* 0: the inline source @wanted is open. Else it is for another one. */
+static int try_inline(struct source **source, const struct source_ops **ops, const struct source_ops *wanted,
+		      struct source_options *so, const struct source_choice *c, const struct caps *caps)
 {
 	struct source_options inlined = *so;
-	const char *why =
-		c->max_followed ? "it follows children" : inline_limits_here(caps, c->code == CODE_FIRST);
+	const char *why = reason_against_code(c, wanted, caps);
 	int err;
 
 	inlined.is_auto = true;
-	inlined.begins_by_bpf = c->code == CODE_LATER;
+	/* The price of breakpoints that ptrace serves needs no measuring. */
+	inlined.begins_by_bpf = c->code == CODE_LATER && wanted == &source_inline;
 	inlined.max_cost = c->max_cost;
-	err = why ? -EOPNOTSUPP : source_inline.create(source, &inlined, caps);
+	err = why ? -EOPNOTSUPP : wanted->create(source, &inlined, caps);
 	if (!err)
-		*ops = &source_inline;
-	else if (c->max_followed || c->code == CODE_LATER)
-		debug("auto: bpf: %s", why ? why : strerror(-err));
+		*ops = wanted;
+	else if (wanted != &source_inline || c->max_followed || c->code == CODE_LATER)
+		debug("auto: without inline: %s", why ? why : strerror(-err));
 	else
 		info("auto: bpf, which takes longer than inline: %s", why ? why : strerror(-err));
 	return err;
+}
+
+/* There is no BPF here. Unless something is asked for: inline where that may be and works, else ptrace. */
+static int open_without_bpf(struct source **source, const struct source_ops **ops, struct source_options *so,
+			    const struct source_choice *c, const struct caps *caps)
+{
+	struct caps traced;
+
+	if (may_put_code(c) && !source_inline_traced.probe(&traced) &&
+	    !try_inline(source, ops, &source_inline_traced, so, c, &traced)) {
+		debug("%s: without BPF: %s", c->command, caps->reason);
+		return 0;
+	}
+	if (c->backend == BACKEND_AUTO)
+		info("%s: by ptrace, which is slower: %s", c->command, caps->reason);
+	*ops = &source_ptrace;
+	return open_ptrace(source, so, c);
 }
 
 /* Unless something is asked for: inline where that may be and works, else BPF where that works, else ptrace. */
@@ -118,21 +152,15 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 		*ops = &source_ptrace;
 		return open_ptrace(source, so, c);
 	}
-	if (c->backend == BACKEND_INLINE) {
-		*ops = &source_inline;
-		return open_inline(source, so, c);
-	}
+	if (c->backend == BACKEND_INLINE)
+		return open_inline(source, ops, so, c);
 	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
-	if (!err && may_put_code(c) && !try_inline(source, ops, so, c, &caps))
+	if (!err && may_put_code(c) && !try_inline(source, ops, &source_inline, so, c, &caps))
 		return 0;
-	if (!err || c->backend == BACKEND_BPF) {
-		*ops = &source_bpf;
-		return open_bpf(source, so, c, &caps, err);
-	}
-	if (c->backend == BACKEND_AUTO)
-		info("%s: by ptrace, which is slower: %s", c->command, caps.reason);
-	*ops = &source_ptrace;
-	return open_ptrace(source, so, c);
+	if (err && c->backend != BACKEND_BPF)
+		return open_without_bpf(source, ops, so, c, &caps);
+	*ops = &source_bpf;
+	return open_bpf(source, so, c, &caps, err);
 }
 
 int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,

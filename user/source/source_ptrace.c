@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ptrace source: breakpoints on the allocators of each target, planted and served by the guardian. */
-#include "user/source/source.h"
+#include "user/source/source_ptrace_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -23,37 +23,10 @@
 #include "user/lib/proc.h"
 #include "user/lib/yama.h"
 #include "user/source/limits.h"
-#include "user/source/placing.h"
-#include "user/source/source_ptrace_watch.h"
 #include "user/source/source_tracer.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
 static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
-
-/* A process that is traced. */
-struct attached {
-	pid_t pid;
-	struct trap_watch watch;
-	bool is_refused; /* no calls of it are seen */
-};
-
-/* For each thread that waits for an answer, its process. */
-struct waiting {
-	pid_t *pids; /* owned */
-	size_t nr, max;
-};
-
-struct ptrace_source {
-	struct source_options options;
-	struct guardian *guardian; /* owned */
-	struct placing placing;
-	struct attached *attached; /* owned */
-	size_t nr_attached;
-	u32 nr_polls;
-	struct waiting checked; /* until a leak check is over */
-	struct waiting changed; /* until the record of a change, which was put aside, is handled */
-	bool is_detached, is_death_reported;
-};
 
 static struct ptrace_source *self(const struct source *s)
 {
@@ -75,6 +48,11 @@ static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 n
 	return guardian_set_notes(s->guardian, first, notes, nr);
 }
 
+static bool has_taker(const struct ptrace_source *s)
+{
+	return !IS_AGENT && s->options.taker;
+}
+
 /* There can be no breakpoint at @place. */
 static void explain_place(const struct target *t, const struct module *m, const struct place *place, int err,
 			  bool is_for_calls)
@@ -86,7 +64,7 @@ static void explain_place(const struct target *t, const struct module *m, const 
 	     is_for_calls ? ": no call of its functions is seen" : "");
 }
 
-static struct attached *find_attached(const struct ptrace_source *s, pid_t pid)
+struct attached *source_ptrace_find(const struct ptrace_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_attached; i++)
 		if (s->attached[i].pid == pid)
@@ -116,7 +94,7 @@ static bool has_malloc(const struct probed_file *f)
 static int leave_calls_out(const struct ptrace_source *s, const struct target *t, const struct mapping *map,
 			   const struct probed_file *f)
 {
-	struct attached *a = find_attached(s, t->pid);
+	struct attached *a = source_ptrace_find(s, t->pid);
 
 	if (a && has_malloc(f))
 		a->is_refused = true;
@@ -127,8 +105,8 @@ static int leave_calls_out(const struct ptrace_source *s, const struct target *t
  * Put breakpoints in. A place where there can be none is left out, with a message; if it is for calls, all such places
  * of the file are, because the numbers would be wrong.
  */
-static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  struct elf *elf)
+int source_ptrace_put_in(const struct ptrace_source *s, const struct target *t, const struct mapping *map,
+			 const struct probed_file *f, u32 first)
 {
 	static const enum place_kind kinds[NR_POINT_KINDS] = {
 		[POINT_INTERNAL_CALL] = PLACE_INTERNAL_CALL,
@@ -141,14 +119,12 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		[POINT_CLONE] = PLACE_CLONE,
 		[POINT_LEAK_CHECK] = PLACE_LEAK_CHECK,
 	};
-	const struct ptrace_source *s = ctx;
-	const struct attached *a = find_attached(s, t->pid);
+	const struct attached *a = source_ptrace_find(s, t->pid);
 	auto_free struct place *places = calloc(f->nr_points, sizeof(*places));
 	bool is_left_out = a && a->is_refused && f->list.nr;
-	u32 done = is_left_out ? skip_calls(f, 0) : 0, nr;
+	u32 done = is_left_out ? skip_calls(f, first) : first, nr;
 	int err = 0;
 
-	(void)elf;
 	if (!places)
 		return -ENOMEM;
 	for (u32 i = 0; i < f->nr_points; i++)
@@ -169,6 +145,13 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		done = is_for_calls ? skip_calls(f, done) : done + 1;
 	}
 	return err ? err : is_left_out ? PLACING_LEAVES_OUT : 0;
+}
+
+static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
+		  struct elf *elf)
+{
+	(void)elf;
+	return source_ptrace_put_in(ctx, t, map, f, 0);
 }
 
 static int is_ptrace_call(void *ctx, const struct elf_symbol *sym)
@@ -218,7 +201,7 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return guardian_do(s->guardian, COMMAND_REMOVE, pid, start, end);
 }
 
-static const struct placing_ops placing_ops = {
+const struct placing_ops ptrace_place = {
 	.is_per_mapping = true,
 	.max_probes = MAX_PROBED,
 	.add_probes = add_probes,
@@ -252,7 +235,8 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	const struct tracer_options to = { .depth = options->depth,
 					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
 					   .has_free_stacks = options->want_free_stacks,
-					   .max_followed = options->max_followed };
+					   .max_followed = options->max_followed,
+					   .changer = IS_AGENT ? NULL : options->changer };
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
@@ -265,9 +249,11 @@ static int source_ptrace_create(struct source **out, const struct source_options
 		return -ENOMEM;
 	s->options = *options;
 	/* Calls whose ret instructions are not known are seen to end at their return addresses. */
-	placing.probes.no_uretprobe = true;
-	placing.probes.has_return_places = true;
-	placing_init(&s->placing, &placing_ops, s, &placing);
+	placing.probes.no_uretprobe = !has_taker(s);
+	placing.probes.has_return_places = !has_taker(s);
+	placing.probes.is_at_entry = has_taker(s);
+	placing.probes.wants_exits = true;
+	placing_init(&s->placing, has_taker(s) ? &ptrace_place_for_taker : &ptrace_place, s, &placing);
 	err = guardian_new(&s->guardian, &to, ring_bytes);
 	if (err) {
 		free(s);
@@ -304,7 +290,7 @@ static void look_at_places(struct ptrace_source *s, struct attached *a)
 
 static void look_at_process(struct ptrace_source *s, pid_t pid)
 {
-	struct attached *a = find_attached(s, pid);
+	struct attached *a = source_ptrace_find(s, pid);
 
 	if (!a || s->is_detached)
 		return;
@@ -331,7 +317,7 @@ static int source_ptrace_update(struct source *source, struct target *t)
 /* The process has executed another program. */
 static void forget_image(struct ptrace_source *s, pid_t pid)
 {
-	struct attached *a = find_attached(s, pid);
+	struct attached *a = source_ptrace_find(s, pid);
 
 	placing_forget(&s->placing, pid);
 	if (!a)
@@ -375,6 +361,12 @@ static int note_attached(struct ptrace_source *s, pid_t pid, const struct mappin
 	return 0;
 }
 
+void source_ptrace_leave(const struct ptrace_source *s, pid_t pid)
+{
+	if (guardian_do(s->guardian, COMMAND_DETACH, pid, 0, 0))
+		debug("ptrace: PID %d: cannot be detached", pid);
+}
+
 static int source_ptrace_attach(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = self(source);
@@ -387,13 +379,16 @@ static int source_ptrace_attach(struct source *source, struct target *t)
 		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
 	if (err)
 		return err;
-	err = note_attached(s, t->pid, &t->maps);
+	/* A second time if a taker has declined the process. */
+	if (!has_taker(s) || !source_ptrace_find(s, t->pid))
+		err = note_attached(s, t->pid, &t->maps);
 	if (!err)
 		nr = source_ptrace_update(source, t);
 	if (!err)
 		err = nr < 0 ? nr : guardian_do(s->guardian, COMMAND_OPEN, t->pid, 0, 0);
-	if (err && guardian_do(s->guardian, COMMAND_DETACH, t->pid, 0, 0))
-		debug("ptrace: PID %d: cannot be detached", t->pid);
+	/* Without the taker, which says whether the process is to be attached again. */
+	if (err && !has_taker(s))
+		source_ptrace_leave(s, t->pid);
 	return err ? err : nr;
 }
 
@@ -489,7 +484,7 @@ static void check_places(struct ptrace_source *s)
 
 static void forget_attached(struct ptrace_source *s, pid_t pid)
 {
-	struct attached *a = find_attached(s, pid);
+	struct attached *a = source_ptrace_find(s, pid);
 
 	placing_forget(&s->placing, pid);
 	if (a)
@@ -513,8 +508,8 @@ static int note_child(struct ptrace_source *s, const struct process_event *birth
 	err = note_attached(s, pid, NULL);
 	if (err || birth->h.flags & EVENT_NO_COPY)
 		return err;
-	a = find_attached(s, parent);
-	find_attached(s, pid)->is_refused = a && a->is_refused;
+	a = source_ptrace_find(s, parent);
+	source_ptrace_find(s, pid)->is_refused = a && a->is_refused;
 	return placing_copy(&s->placing, parent, pid);
 }
 
@@ -556,7 +551,7 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			look_at_process(s, pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		err = err ? err : noted;
-		if (source_waits_at(kind))
+		if (source_waits_at(kind) || (has_taker(s) && kind == EVENT_LOSSES && h->flags & EVENT_TWIN))
 			take_change(s, pid, sink->is_aside);
 		if (kind == EVENT_NOTE && ((const struct note_event *)h)->what == NOTE_LEAK_CHECK)
 			begin_check(s, pid);
@@ -600,7 +595,7 @@ static struct losses source_ptrace_losses(struct source *source, pid_t pid)
 {
 	struct ptrace_source *s = self(source);
 	struct call_losses l = guardian_losses(s->guardian, pid);
-	const struct attached *a = find_attached(s, pid);
+	const struct attached *a = source_ptrace_find(s, pid);
 
 	l.other += a && a->watch.is_overlaid;
 	return (struct losses){ .allocs = l.allocs,
@@ -644,6 +639,8 @@ static void source_ptrace_free(struct source *source)
 	free(s->attached);
 	free(s->checked.pids);
 	free(s->changed.pids);
+	if (!IS_AGENT)
+		free(s->has_table);
 	free(s);
 }
 

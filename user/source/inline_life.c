@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The source below the inline source: opened together with the guard, and the one by BPF. */
+#include "user/source/inline_source.h"
+#include "user/source/probe_taker.h"
+
+const struct inline_life inline_life_bpf = {
+	.ops = &source_bpf,
+	.advice = "--backend bpf",
+	.place_again = source_bpf_place_again,
+	.number = source_bpf_number,
+};
+
+int inline_life_open(struct inline_source *s, struct source_options *to, const struct caps *caps)
+{
+	int err;
+
+	if (!s->life->have_changed) {
+		err = s->life->ops->create(&s->below, to, caps);
+		return err ? err : guard_new(&s->guard);
+	}
+	/* The guard comes first, because it has a part in the process that traces. */
+	err = guard_new(&s->guard);
+	if (err)
+		return err;
+	to->changer = guard_changer(s->guard);
+	err = s->life->ops->create(&s->below, to, caps);
+	if (err)
+		return err;
+	s->life->have_changed(s->below, &s->tracer);
+	guard_set_tracer(s->guard, &s->tracer);
+	return 0;
+}

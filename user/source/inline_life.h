@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A source that sees all but the calls of functions for the inline source: births, ends, new libraries, markers. */
+#pragma once
+
+#include "user/source/source.h"
+
+struct guard_tracer;
+
+struct inline_life {
+	const struct source_ops *ops;
+	const char *advice; /* the option that takes it alone */
+	/* Take all probes of @pid out: the next update puts them in again, as its taker then says. */
+	void (*place_again)(const struct source *life, pid_t pid);
+	/* As source_bpf_number(). */
+	void (*number)(const struct source *life, pid_t pid, taddr_t addr);
+	/* attach() has failed, and will not be called again: let go of @pid. NULL: it has. */
+	void (*leave)(const struct source *life, pid_t pid);
+	/* Are the taker's probes still there, whose mappings are as before? */
+	bool (*unchanged)(const struct source *life, pid_t pid);
+	/* This source traces the targets by ptrace, so all changes of them are made by it. NULL: it does not. */
+	void (*have_changed)(const struct source *life, struct guard_tracer *out);
+};
+
+extern const struct inline_life inline_life_bpf, inline_life_ptrace;
