@@ -36,9 +36,8 @@ struct source_options {
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
-	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = the source does it */
-	const struct tracer_changer
-		*changer; /* ptrace: another one who changes its targets; fallback/tracer_change.h */
+	const struct probe_taker *taker;      /* user/source/probe_taker.h; NULL = the source does it */
+	const struct tracer_changer *changer; /* ptrace: another one who changes its targets */
 };
 
 /* The functions of a source, by subject. One thread at a time calls them. */
@@ -120,8 +119,7 @@ struct source_ops {
 	 * stays; logged unless it was not to be expected. NULL: it cannot.
 	 */
 	int (*put_code)(struct source *s, struct target *t);
-	bool (*awaits_code)(const struct source *s,
-			    pid_t pid); /* may it still have code? NULL with put_code */
+	bool (*awaits_code)(const struct source *s, pid_t pid); /* may it still? NULL with put_code */
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
