@@ -61,6 +61,17 @@ static int leave(struct tracer *t, pid_t pid)
 	return err;
 }
 
+/* The least PID above @pid; 0 = there is none. While one process is held, others may end. */
+static pid_t pid_after(const struct tracer *t, pid_t pid)
+{
+	pid_t least = 0;
+
+	for (const struct tracer_process *p = t->processes; p; p = p->next)
+		if (p->pid > pid && (!least || p->pid < least))
+			least = p->pid;
+	return least;
+}
+
 void tracer_leave_changed(struct tracer *t)
 {
 	u64 end_ns = clock_now_ns() + LEAVE_NS;
@@ -68,10 +79,8 @@ void tracer_leave_changed(struct tracer *t)
 
 	while (is_left) {
 		is_left = false;
-		for (const struct tracer_process *p = t->processes, *next; p; p = next) {
-			next = p->next;
-			is_left |= leave(t, p->pid) == -EAGAIN;
-		}
+		for (pid_t pid = pid_after(t, 0); pid; pid = pid_after(t, pid))
+			is_left |= leave(t, pid) == -EAGAIN;
 		is_left = is_left && go_on(t, end_ns);
 	}
 }
