@@ -16,7 +16,7 @@ load ../lib/common
 	step headless
 	if [ -z "${HEAPTAP_BACKEND-}" ]; then
 		run -4 "$HEAPTAP" attach -b inline "$TARGET"
-		[[ $output == "heaptap: inline: PID $TARGET (step): its main thread has ended, "*"use --backend bpf" ]]
+		[[ $output == "heaptap: inline: PID $TARGET (step): its main thread has ended, "*"use --backend bpf, or ptrace" ]]
 	fi
 	attached "$TARGET"
 	step "alloc 7 50"
