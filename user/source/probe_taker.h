@@ -43,7 +43,7 @@ struct call_rate {
 
 /*
  * Before anything is put into @t: count its calls of functions for some 50 ms. Blocks so long. Each call takes it one
- * trap meanwhile, of at most some 2,000. 0; or -errno: it is not known, and nothing is left in @t.
+ * trap meanwhile, of at most some 600. 0; or -errno: it is not known, and nothing is left in @t.
  */
 int source_bpf_count(const struct source *bpf, struct target *t, struct call_rate *out) __must_check;
 
