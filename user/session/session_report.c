@@ -415,7 +415,7 @@ static void describe_findings(const struct session *s, char *text, size_t size)
 /* The last line of a run in a test or a build: why it failed, or what was measured. */
 static void log_findings(const struct session *s, bool has_failed)
 {
-	char text[256] = "";
+	char text[512] = "";
 
 	describe_findings(s, text, sizeof(text));
 	if (has_failed)

@@ -56,11 +56,11 @@ int inline_count_begin(struct inline_source *s, struct target *t)
 	return inline_waker_start(&s->waker);
 }
 
+/* A busy process was held up by the traps of the count: it makes more calls without them. */
 void inline_count_tell(const struct target *t, const struct call_rate *rate)
 {
-	info("auto: inline: %s (pid %d): %s calls a second would cost it about %s of its CPU time by breakpoints, "
-	     "and about %s by code in it; --backend bpf puts none in",
+	info("auto: inline: %s (pid %d): at least %s calls a second, which would cost it %s of its CPU time or more "
+	     "by breakpoints; code in it takes some %d ns a call; --backend bpf puts none in",
 	     t->comm, (int)t->pid, human_count(call_rate_per_s(rate)).text,
-	     human_percent(call_price_permille(rate, CALL_BY_BPF_NS), 1000).text,
-	     human_percent(call_price_permille(rate, CALL_BY_CODE_NS), 1000).text);
+	     human_percent(call_price_permille(rate, CALL_BY_BPF_NS), 1000).text, CALL_BY_CODE_NS);
 }
