@@ -7,9 +7,9 @@ def frame:
 	if .inlined then empty
 	elif (.module // "" | file | startswith("kept")) then .function
 	else .module // "?" | file end;
-# The frames of a row, innermost first: in heaptap-report/2 they stand in tables.
+# The frames of a row, innermost first.
 def frames:
-	if .backtrace == null then .frames // []
+	if .backtrace == null then []
 	else $r.backtraces[.backtrace] | map($r.frames[.] | {
 		inlined: (.inlined // false),
 		module: (if .module == null then null else $r.modules[.module].path end),

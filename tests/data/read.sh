@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Prints what a report says of a file of this directory and what every later heaptap must say, without what may change.
-#   read.sh HEAPTAP json|compact|folded FILE OPTION...
+#   read.sh HEAPTAP json|folded FILE OPTION...
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

@@ -297,7 +297,7 @@ ends_in_pairs() {
 		detach
 	done
 	lines 1
-	wait_for grep -q '"allocs": [1-9]' "$report"
+	wait_for grep -q '"allocs":[1-9]' "$report"
 	detach
 	grep -q "would cost" "$err"
 	by inline
@@ -317,7 +317,7 @@ ends_in_pairs() {
 		fi
 		attached -i 100ms "$option" "$TARGET"
 		has_probes "$TARGET"
-		wait_for grep -q '"allocs": [1-9]' "$report"
+		wait_for grep -q '"allocs":[1-9]' "$report"
 		lines "$said"
 		detach
 		by bpf

@@ -638,7 +638,7 @@ lost_by_census() {
 	jq 'del(.owners)' "$BATS_TEST_TMPDIR/first.json" >"$BATS_TEST_TMPDIR/older.json"
 	run "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/older.json" "$TARGET"
 	[[ $(unbroken <<<"$output") == *'The baseline has no owners'* && $output != *'held by data'* ]]
-	for text in '' '{' '[]' '{"schema": "heaptap-report/1"}' '{"schema": "heaptap-census/1", "live": 7}'; do
+	for text in '' '{' '[]' '{"schema": "heaptap-report/2"}' '{"schema": "heaptap-census/1", "live": 7}'; do
 		echo "$text" >"$BATS_TEST_TMPDIR/bad.json"
 		run --separate-stderr "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/bad.json" "$TARGET"
 		[ "$status" -eq 5 ]

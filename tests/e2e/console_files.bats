@@ -126,7 +126,7 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	grep -q ' < main < ' v.csv
 	run ! grep -q ' < main < ' b.csv
 	console -x 'report > r.json'
-	jq -e '.schema == "heaptap-report/1"' r.json
+	jq -e '.schema == "heaptap-report/2"' r.json
 	"$HEAPTAP" report -q -o wanted.json r.heaptap
 	cmp r.json wanted.json
 }

@@ -67,7 +67,7 @@ mistakes() {
 	start "$BATS_TEST_TMPDIR/twirling-it"
 	cd "$BATS_TEST_TMPDIR"
 	echo "some words" >data
-	echo '{ "schema": "heaptap-report/1" }' >saved.json
+	echo '{ "schema": "heaptap-report/2" }' >saved.json
 	touch r.heaptap
 	cp "$T/nothing" prog
 	while IFS= read -r line; do

@@ -137,7 +137,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	head -c 100 /dev/zero >zero.heaptap
 	truncate -s 1T sparse.heaptap
 	mkdir dir.heaptap
-	echo '{ "schema": "heaptap-report/1" }' >json.heaptap
+	echo '{ "schema": "heaptap-report/2" }' >json.heaptap
 	for f in empty zero sparse dir missing json; do
 		status=0
 		timeout 60 "$HEAPTAP" report "$f.heaptap" >out 2>err || status=$?

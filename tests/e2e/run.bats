@@ -150,7 +150,7 @@ told_static() {
 # bats test_tags=core
 @test "run: the JSON report has every promised key" {
 	traced -- "$T/leak"
-	jq -e '.schema == "heaptap-report/1" and (.version | length > 0) and (.backend | IN("bpf", "ptrace", "inline"))
+	jq -e '.schema == "heaptap-report/2" and (.version | length > 0) and (.backend | IN("bpf", "ptrace", "inline"))
 		and (.time_ns > 0) and (.duration_ns > 0)' "$report"
 	jq -e '.processes[0] | (.pid > 0) and .comm == "leak" and (.exe | endswith("/leak")) and .started == true
 		and .exit == {"code": 0} and (.allocators | length > 0) and (.allocators[0] | has("object") and has("kind"))' "$report"

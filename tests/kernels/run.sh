@@ -89,7 +89,7 @@ make_root() {
 	begin_root "$ROOT" "$gcc" || return 1
 	mkdir -p "$ROOT"/{bin,tests/lib}
 	cp tests/kernels/guest.sh "$ROOT/guest.sh"
-	cp tests/lib/common.bash "$ROOT/tests/lib/"
+	cp tests/lib/common.bash tests/lib/report.jq "$ROOT/tests/lib/"
 	put "$2/heaptap" build/heaptap || return 1
 	for name in "${TOOLS[@]}"; do
 		put "$(tool "$name")" "bin/$name" || return 1

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Compare the "expect" lines of a program ($told) with the report of heaptap. Prints one line of sums.
-# jq -r --rawfile told OUT -f judge.jq REPORT
+# jq -r -L tests/lib --rawfile told OUT -f judge.jq REPORT
+
+include "report";
 
 def verdicts: ["definite", "indirect", "possible", "reachable", "unsure"];
 def lost: .definite + .indirect;
 
-.processes[0] as $p
+expanded
+| .processes[0] as $p
 | ($told | split("\n") | map(select(startswith("expect ")) | split(" ")
 	| { function: .[4], verdict: .[1], blocks: (.[2] | tonumber), bytes: (.[3] | tonumber) })) as $expected
 | ($expected | map({ (.function): .verdict }) | add) as $truth

@@ -89,7 +89,7 @@ judge() {
 	if [[ $1 == census* ]]; then
 		awk -f "$root/tests/leaks/judge_census.awk" "$dir/out" "$dir/report.csv"
 	else
-		jq -c --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json"
+		jq -c -L "$root/tests/lib" --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json"
 	fi
 }
 

@@ -190,7 +190,7 @@ for name in "${traced[@]}"; do
 		($p | map(.totals.live_blocks) | max), ($p | map(.scan.definite.blocks // 0) | max),
 		($p | map((.scan.pause_ns // 0) / 1e6) | max | round)] | @tsv' "$dir/$name".*.json |
 		while IFS=$'\t' read -r a b c d e f; do printf '%-8s %8s %9s %12s %12s %10s\n' "$a" "$b" "$c" "$d" "$e" "$f"; done
-	jq -r '.processes[0].stacks[] | select(.definite.blocks > 0)
+	jq -r -L "$root/tests/lib" 'include "report"; expanded | .processes[0].stacks[] | select(.definite.blocks > 0)
 		| "  \(.definite.blocks) blocks, \(.definite.bytes) bytes: \([.frames[0:12][] | .function // "?"] | join(" < "))"' \
 		"$dir/$name".*.json | sort | uniq -c >"$dir/$name.definite"
 	[ ! -s "$dir/$name.definite" ] || { cat "$dir/$name.definite"; found=1; }

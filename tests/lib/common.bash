@@ -12,6 +12,7 @@ ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 : "${HEAPTAP_ROUNDS:=10}" # of tests that repeat something at random moments; make soak has 100
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
+REPORT_JQ=$(<"$ROOT/tests/lib/report.jq")
 
 # HEAPTAP_BACKEND=ptrace, =inline or =auto runs all tests with that one, but those that ask for another. Without it BPF
 # does: heaptap chooses, and may put no code into programs.
@@ -353,6 +354,25 @@ detach() {
 # recordings keep times to 256 ns and have no cost of their own.
 OF_THE_RUN='.time_ns, .duration_ns, .cost'
 
+# jq OPTION... FILTER [FILE...]: as jq(1). A filter of callers or of the timeline reads reports as report.jq expands them,
+# and has its function.
+jq() {
+	local before=() whole=expanded
+	while [[ ${1:-} == -* ]]; do
+		case $1 in
+		--arg | --argjson | --slurpfile | --rawfile) before+=("$1" "$2" "$3"); shift 3; continue ;;
+		-[!-]*[nR]* | -[nR]*) whole=. ;;
+		-[!-]*s* | -s*) whole='map(expanded)' ;;
+		esac
+		before+=("$1")
+		shift
+	done
+	case $1 in
+	*stacks* | *timeline* | *expanded*) command jq "${before[@]}" "$REPORT_JQ $whole | ($1)" "${@:2}" ;;
+	*) command jq "${before[@]}" "$@" ;;
+	esac
+}
+
 # field JQ: of the first process in the report
 field() { jq -r ".processes[0]$1" "$report"; }
 
@@ -418,7 +438,7 @@ as_told() {
 		def of_function($name): map(select(any(.frames[]; (.function // "") | . == $name or startswith($name + "("))));
 		def differ($what; $have; $want):
 			select($have != ($want | tonumber)) | "\($what): report says \($have), the program \($want)";
-		$report[0].processes[0] as $p
+		($report[0] | expanded).processes[0] as $p
 		| (words($names; "\t") | map(select(length == 2) | {key: .[0], value: .[1]}) | from_entries) as $names
 		| words($out; " ") | map(select(.[0] == "expect" and (.[1] | IN($kinds | split(" ")[]))))
 		| if length == 0 then "the program told nothing" else .[] end

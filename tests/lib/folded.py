@@ -7,7 +7,8 @@ the sums over its callers its totals? Reads a large report once. Prints what was
 import json
 import sys
 
-process = json.load(open(sys.argv[1]))["processes"][0]
+report = json.load(open(sys.argv[1]))
+process = report["processes"][0]
 stacks = process["stacks"]
 wrong = []
 
@@ -17,8 +18,13 @@ def check(what, have, wanted):
         wrong.append(f"{what}: report says {have}, not {wanted}")
 
 
+def names_of(stack):
+    frames = [report["frames"][i] for i in report["backtraces"][stack["backtrace"]]] if "backtrace" in stack else []
+    return [report["functions"][f["function"]].get("name") if "function" in f else None for f in frames]
+
+
 def of_function(name, key):
-    return sum(s[key] for s in stacks if any(f["function"] == name for f in s["frames"]))
+    return sum(s.get(key, 0) for s in stacks if name in names_of(s))
 
 
 totals = process["totals"]
@@ -34,14 +40,14 @@ for line in open(sys.argv[2]):
         for key, number in zip(("live_blocks", "live_bytes"), args):
             check(f"{key} of {args[2]}", of_function(args[2], key), int(number))
 for key in ("allocs", "frees", "alloc_bytes", "live_blocks", "live_bytes", "peak_bytes", "temporary"):
-    check(f"sum of {key}", sum(s[key] for s in stacks), totals[key])
+    check(f"sum of {key}", sum(s.get(key, 0) for s in stacks), totals[key])
 for key in ("allocs", "frees", "stacks", "other"):
     check(f"lost {key}", process["lost"][key], 0)
 folded = process["folded"]
 check("folded callers", sum(s.get("folded", 0) for s in stacks), folded["callers"])
 check("note", any("are counted for the functions" in n for n in process["notes"]), folded["callers"] > 0)
 check("callers folded without a frame that says so", 0,
-      sum("folded" in s and s["frames"][0]["function"] != "[folded callers]" for s in stacks))
+      sum("folded" in s and names_of(s)[0] != "[folded callers]" for s in stacks))
 print("\n".join(wrong))
 scan = process["scan"] or {"definite": {"blocks": 0}}
 print(folded["callers"], folded["live_callers"], scan["definite"]["blocks"], len(stacks))

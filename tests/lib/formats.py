@@ -9,22 +9,8 @@ import sys
 VERDICTS = "definite", "indirect"
 
 
-def of_json(path):
-    stacks = [s for p in json.load(open(path))["processes"] for s in p["stacks"]]
-    totals = [p["totals"] for p in json.load(open(path))["processes"]]
-    yield "live-bytes", sum(t["live_bytes"] for t in totals)
-    yield "live-blocks", sum(t["live_blocks"] for t in totals)
-    yield "total-bytes", sum(t["alloc_bytes"] for t in totals)
-    yield "total-blocks", sum(t["allocs"] for t in totals)
-    yield "temporary", sum(t["temporary"] for t in totals)
-    yield "peak", sum(t["peak_bytes"] for t in totals)
-    if any("definite" in s for s in stacks):
-        yield "leaked-bytes", sum(s[v]["bytes"] for s in stacks for v in VERDICTS)
-        yield "leaked-blocks", sum(s[v]["blocks"] for s in stacks for v in VERDICTS)
-
-
 # Refers to tables by numbers, and leaves out what is zero.
-def of_compact(path):
+def of_json(path):
     report = json.load(open(path))
     tables = {name: len(report[name]) for name in ("modules", "sources", "functions", "frames", "backtraces")}
 
@@ -167,8 +153,7 @@ def of_heapprofile(path):
     yield from zip(("live-blocks", "live-bytes", "total-blocks", "total-bytes"), sums)
 
 
-READERS = ((".compact.json", of_compact), (".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv),
-           (".heap", of_heapprofile), (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
+READERS = ((".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv), (".heap", of_heapprofile), (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
 
 for path in sys.argv[1:]:
     reader = next(reader for ending, reader in READERS if path.endswith(ending))

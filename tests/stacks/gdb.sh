@@ -21,7 +21,7 @@ by_gdb() {
 	sed -n 's/^STACK //p' "$dir/gdb.out" >"$dir/gdb.stacks"
 	timeout -k 5 120 "$heaptap" run -q -d 127 --force -o "$dir/report.json" -- "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
 		{ echo "gdb.sh: $name: failed" >&2; tail -3 "$dir/err" >&2; wrong=1; return; }
-	jq -r '.processes[].stacks[] | [.frames[] | select(.inlined | not)
+	jq -r -L "$root/tests/lib" 'include "report"; expanded | .processes[].stacks[] | [.frames[] | select(.inlined | not)
 		| ((.module // "?") | split("/") | last) + "+" + .offset] | join(" ")' "$dir/report.json" | sort -u >"$dir/stacks"
 	[ -z "${KEEP:-}" ] || cp "$dir/stacks" "$dir/gdb.stacks" "$KEEP"
 	seen=$(wc -l <"$dir/gdb.stacks")

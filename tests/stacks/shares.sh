@@ -13,7 +13,7 @@ trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$dir"' EXI
 # row NAME: of the report of all its processes
 row() {
 	jq -r --arg name "$1" '
-		[.processes[].stacks[] | { allocs, end: (.truncated // "complete") }] as $all
+		[.processes[].stacks[] | { allocs: (.allocs // 0), end: (.truncated // "complete") }] as $all
 		| ($all | map(.allocs) | add) as $sum
 		| def share: 100000 * . / $sum | round / 1000;
 		[$name, $sum, ($all | length), ([$all[] | select(.end == "complete").allocs] | add // 0 | share),

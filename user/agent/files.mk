@@ -17,7 +17,7 @@ AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_
 	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
 AGENT_stream := out_name record_file recorder span stream_layout stream_split stream_state stream_target \
 	stream_write
-AGENT_report := caller_id format kept output report report_json report_text report_text_details \
+AGENT_report := caller_id format intern json_tables kept output report report_json report_text report_text_details \
 	report_text_leaks report_text_misuse report_text_stack report_text_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
 	session_enough session_fill session_heap session_live session_losses session_marks \

@@ -22,7 +22,7 @@ static int replay(const struct options *o, const char *path, char **text, size_t
 	FILE *out = open_memstream(text, len);
 	struct outputs *outs = NULL;
 	struct session *s = NULL;
-	int err = out ? outputs_new_stream(&outs, &oo, out, "-.compact.json") : -ENOMEM;
+	int err = out ? outputs_new_stream(&outs, &oo, out, "-.json") : -ENOMEM;
 
 	if (err)
 		error("%s: %s: %s", o->command->name, path, strerror(-err));

@@ -4,6 +4,8 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +13,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
 #include "user/report/report_rows.h"
-
-enum { NUMBER_SHIFT = 64 - 53 };
 
 /* The id that a row would like to have. */
 struct wish {
@@ -69,21 +69,17 @@ static int compare(const void *pa, const void *pb)
 	return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Give each wish the first number that is free, in the order of ids. */
+/* Give each wish the first id that is free, in the order of ids. */
 static void grant(struct caller_ids *ids, const struct wish *wishes)
 {
 	u64 next = 0;
 
 	for (size_t i = 0; i < ids->nr; i++) {
-		u64 id = wishes[i].id, number = id >> NUMBER_SHIFT;
+		u64 id = wishes[i].id < next ? next : wishes[i].id;
 
-		if (number < next) {
-			id = next << NUMBER_SHIFT | (id & ((1ULL << NUMBER_SHIFT) - 1));
-			number = next;
-			ids->nr_changed++;
-		}
+		ids->nr_changed += id != wishes[i].id;
 		ids->list[wishes[i].row] = id;
-		next = number + 1;
+		next = id + 1;
 	}
 }
 
@@ -116,7 +112,7 @@ u64 caller_id(const struct caller_ids *ids, u32 row)
 	return row < ids->nr ? ids->list[row] : 0;
 }
 
-u64 caller_number(const struct caller_ids *ids, u32 row)
+void caller_id_text(const struct caller_ids *ids, u32 row, char text[CALLER_ID_TEXT])
 {
-	return caller_id(ids, row) >> NUMBER_SHIFT;
+	snprintf(text, CALLER_ID_TEXT, "%016" PRIx64, caller_id(ids, row));
 }

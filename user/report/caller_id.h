@@ -4,7 +4,7 @@
 
 #include "user/report/report.h"
 
-/* The ids of the callers of one process. No two of them are equal, as ids and as numbers. All zero: none. */
+/* The ids of the callers of one process. No two of them are equal. All zero: none. */
 struct caller_ids {
 	u64 *list; /* owned; by row of the heap */
 	size_t nr;
@@ -22,5 +22,7 @@ void caller_ids_fini(struct caller_ids *ids);
 /* The id of the caller in row @row of the heap; 0 for a row that came later. */
 u64 caller_id(const struct caller_ids *ids, u32 row);
 
-/* The id as a number below 2^53, which readers of JSON do not round. */
-u64 caller_number(const struct caller_ids *ids, u32 row);
+enum { CALLER_ID_TEXT = 17 /* bytes of the text of an id, with its end */ };
+
+/* The id as 16 hexadecimal digits, as all reports have it. */
+void caller_id_text(const struct caller_ids *ids, u32 row, char text[CALLER_ID_TEXT]);

@@ -18,9 +18,7 @@
 /* clang-format off */
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
-	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
-	OF_HOST({ "compact", ".compact.json", "for scripts, small: \"heaptap-report/2\", names and stacks once",
-	  report_compact })
+	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/2\"", report_json },
 	OF_HOST({ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", report_pprof, .is_binary = true })
 	OF_HOST({ "heapprofile", ".heap", "profile for the older google-pprof of gperftools",
 	  report_heapprofile })

@@ -26,7 +26,6 @@ struct report_format {
  */
 int report_text(FILE *out, const struct report *r) __must_check;
 int report_json(FILE *out, const struct report *r) __must_check;
-int report_compact(FILE *out, const struct report *r) __must_check;
 int report_pprof(FILE *out, const struct report *r) __must_check;
 int report_html(FILE *out, const struct report *r) __must_check;
 int report_junit(FILE *out, const struct report *r) __must_check;

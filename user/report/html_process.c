@@ -19,7 +19,7 @@ struct callers {
 	struct report_row *rows; /* owned */
 	size_t nr;
 	u32 *nodes, *truncated; /* owned; of each row: its stack, and why the stack is cut */
-	struct json_style style;
+	struct caller_ids ids;
 };
 
 static void callers_fini(struct callers *c)
@@ -27,7 +27,7 @@ static void callers_fini(struct callers *c)
 	free(c->rows);
 	free(c->nodes);
 	free(c->truncated);
-	caller_ids_fini(&c->style.ids);
+	caller_ids_fini(&c->ids);
 }
 
 static int callers_init(struct callers *c, struct html_tables *t, const struct report *r,
@@ -36,7 +36,7 @@ static int callers_init(struct callers *c, struct html_tables *t, const struct r
 	int err = report_rows(r, p, &c->rows, &c->nr, NULL);
 
 	if (!err)
-		err = caller_ids_init(&c->style.ids, r, p);
+		err = caller_ids_init(&c->ids, r, p);
 	if (err)
 		return err;
 	c->nodes = calloc(c->nr + 1, sizeof(*c->nodes));
@@ -163,7 +163,7 @@ static int write_whys(struct json *j, const struct report *r, const struct repor
 			continue;
 		json_object_begin(j, NULL);
 		json_u64(j, "caller", i);
-		err = report_why_json(j, "why", r, p, &c->style, c->rows[i].why);
+		err = report_why_json(j, "why", r, p, &c->ids, c->rows[i].why);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -172,7 +172,7 @@ static int write_whys(struct json *j, const struct report *r, const struct repor
 
 /* Write the node of the stack of @row, which an error or a chain names by its id. */
 static int write_id(struct json *j, struct html_tables *t, const struct report *r,
-		    const struct report_process *p, const struct json_style *s, u32 row)
+		    const struct report_process *p, const struct caller_ids *ids, u32 row)
 {
 	struct report_row of = { .row = heap_row_get(p->heap, row) };
 	const char *truncated;
@@ -185,40 +185,40 @@ static int write_id(struct json *j, struct html_tables *t, const struct report *
 	if (err || node == HTML_NONE)
 		return err;
 	json_array_begin(j, NULL);
-	report_json_id(j, NULL, s, row);
+	report_json_id(j, NULL, ids, row);
 	json_u64(j, NULL, node);
 	json_array_end(j);
 	return 0;
 }
 
 static int write_why_ids(struct json *j, struct html_tables *t, const struct report *r,
-			 const struct report_process *p, const struct json_style *s,
+			 const struct report_process *p, const struct caller_ids *ids,
 			 const struct leak_why *why)
 {
 	int err = 0;
 
 	for (size_t i = 0; why && i < why->nr_steps && !err; i++)
 		if (why->steps[i].row != WHY_NO_ROW)
-			err = write_id(j, t, r, p, s, why->steps[i].row);
+			err = write_id(j, t, r, p, ids, why->steps[i].row);
 	return err;
 }
 
 /* The stacks that errors and chains of pointers name. Some ids come more than once. */
 static int write_ids(struct json *j, struct html_tables *t, const struct report *r,
-		     const struct report_process *p, const struct json_style *s)
+		     const struct report_process *p, const struct caller_ids *ids)
 {
 	size_t nr;
 	const struct misuse *list = heap_misuses(p->heap, &nr);
-	int err = p->leaks ? write_why_ids(j, t, r, p, s, p->leaks->asked) : 0;
+	int err = p->leaks ? write_why_ids(j, t, r, p, ids, p->leaks->asked) : 0;
 
 	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys && !err; i++)
-		err = write_why_ids(j, t, r, p, s, &p->leaks->whys[i]);
+		err = write_why_ids(j, t, r, p, ids, &p->leaks->whys[i]);
 	for (const struct misuse *m = list; m < list + nr && !err; m++) {
-		err = write_id(j, t, r, p, s, m->alloc_row);
+		err = write_id(j, t, r, p, ids, m->alloc_row);
 		if (!err)
-			err = write_id(j, t, r, p, s, m->free_row);
+			err = write_id(j, t, r, p, ids, m->free_row);
 		if (!err)
-			err = write_id(j, t, r, p, s, m->earlier_row);
+			err = write_id(j, t, r, p, ids, m->earlier_row);
 	}
 	return err;
 }
@@ -294,7 +294,7 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 
 	json_object_begin(j, NULL);
 	if (!err)
-		err = report_json_process(j, r, p, &c.style);
+		err = report_json_process(j, r, p, &c.ids);
 	if (!err)
 		err = report_json_threads(j, p);
 	if (!err)
@@ -303,7 +303,7 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 		err = write_whys(j, r, p, &c);
 	json_array_begin(j, "stacks");
 	if (!err)
-		err = write_ids(j, t, r, p, &c.style);
+		err = write_ids(j, t, r, p, &c.ids);
 	json_array_end(j);
 	write_histograms(j, r, p);
 	if (!err)

@@ -16,9 +16,11 @@
 #include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/json.h"
+#include "user/names/symbolize.h"
 #include "user/report/block_list.h"
 #include "user/report/caller_id.h"
 #include "user/report/format.h"
+#include "user/report/report_json.h"
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
 
@@ -265,6 +267,43 @@ static void json_block(struct json *j, const struct report *r, const struct repo
 	json_object_end(j);
 }
 
+static int json_frame(struct json *j, const struct report *r, struct code_ref ref)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(r, ref, &symbols, &nr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "function", symbols[i].function);
+		json_string(j, "file", symbols[i].file);
+		if (symbols[i].line)
+			json_u64(j, "line", symbols[i].line);
+		else
+			json_null(j, "line");
+		json_string(j, "module", m ? module_name(m) : NULL);
+		report_json_build_id(j, m);
+		json_hex(j, "offset", ref.offset);
+		json_bool(j, "inlined", symbols[i].is_inlined);
+		json_object_end(j);
+	}
+	return 0;
+}
+
+static int json_frames(struct json *j, const struct report *r, const struct stack *s)
+{
+	int err = 0;
+
+	json_array_begin(j, "frames");
+	for (size_t i = 0; s && i < s->nr_frames && !err; i++)
+		err = json_frame(j, r, s->frames[i]);
+	json_array_end(j);
+	return err;
+}
+
 static int json_caller(struct json *j, const struct report *r, const struct report_process *p,
 		       const struct caller_ids *ids, u32 row)
 {
@@ -273,9 +312,9 @@ static int json_caller(struct json *j, const struct report *r, const struct repo
 
 	json_object_begin(j, NULL);
 	json_u64(j, "caller", row + 1);
-	json_u64(j, "id", caller_number(ids, row));
+	report_json_id(j, "id", ids, row);
 	json_string(j, "function", alloc_fn(heap_functions(p->heap), h.fn)->name);
-	err = report_json_frames(j, r, stack_get(p->stacks, h.stack));
+	err = json_frames(j, r, stack_get(p->stacks, h.stack));
 	json_object_end(j);
 	return err;
 }

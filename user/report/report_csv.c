@@ -91,12 +91,14 @@ static int put_row(FILE *out, const struct report *r, const struct report_proces
 {
 	const struct alloc_fn *fn = report_alloc_fn(p, row);
 	int err = report_frames(f, r, p, row);
+	char id[CALLER_ID_TEXT];
 
 	if (err)
 		return err;
 	fprintf(out, "%d", (int)p->target->pid);
 	put_text(out, p->target->comm);
-	fprintf(out, ",%" PRIu64, caller_number(ids, row->id));
+	caller_id_text(ids, row->id, id);
+	put_text(out, id);
 	put_text(out, fn->name);
 	put_text(out, alloc_family_name(fn->family));
 	put_numbers(out, p, row);

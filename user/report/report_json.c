@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The report for scripts: "heaptap-report/1". */
+/* The report for scripts, "heaptap-report/2": each file, function, frame and stack once, and no zeros in callers. */
 #include "user/report/report_json.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "user/lib/digits.h"
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
+#include "user/report/json_tables.h"
 #include "user/report/modules.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
@@ -29,8 +30,8 @@
 #include "user/heap/trend.h"
 #include "user/report/format.h"
 
-/* Break lines down to the frames: each frame has a line, and so has each point of a timeline. */
-enum { FOLD_DEPTH = 6, FOLD_POINTS = 4 };
+/* A line for each key of a process, and for each caller, thread and module. */
+enum { FOLD_PROCESS = 3, FOLD_ITEMS = 4 };
 
 static void json_exit(struct json *j, const struct target *t)
 {
@@ -96,7 +97,7 @@ static void json_totals(struct json *j, const struct heap *heap)
 	json_object_end(j);
 }
 
-/* One column of the points. */
+/* One number of each point. The extremes are those since the point before. */
 static void json_column(struct json *j, const struct heap *heap, const char *name, size_t field)
 {
 	struct timeline_point p;
@@ -107,7 +108,7 @@ static void json_column(struct json *j, const struct heap *heap, const char *nam
 	json_array_end(j);
 }
 
-static void json_columns(struct json *j, const struct heap *heap)
+static void json_timeline(struct json *j, const struct heap *heap)
 {
 	json_object_begin(j, "timeline");
 	json_column(j, heap, "time_ns", offsetof(struct timeline_point, time_ns));
@@ -116,26 +117,6 @@ static void json_columns(struct json *j, const struct heap *heap)
 	json_column(j, heap, "min_bytes", offsetof(struct timeline_point, min_bytes));
 	json_column(j, heap, "max_bytes", offsetof(struct timeline_point, max_bytes));
 	json_object_end(j);
-}
-
-/* Live bytes over time. The extremes are those since the point before. */
-static void json_timeline(struct json *j, const struct heap *heap)
-{
-	struct timeline_point p;
-
-	json_array_begin(j, "timeline");
-	json_fold(j, FOLD_POINTS);
-	for (size_t i = 0; heap_timeline(heap, i, &p); i++) {
-		json_object_begin(j, NULL);
-		json_u64(j, "time_ns", p.time_ns);
-		json_u64(j, "bytes", p.live_bytes);
-		json_u64(j, "blocks", p.live_blocks);
-		json_u64(j, "min_bytes", p.min_bytes);
-		json_u64(j, "max_bytes", p.max_bytes);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_fold(j, FOLD_DEPTH);
 }
 
 static void json_functions(struct json *j, const struct heap *heap)
@@ -192,7 +173,7 @@ static void json_sums(struct json *j, const struct scan_sums *sums)
 }
 
 static int json_scan(struct json *j, const struct report *r, const struct report_process *p,
-		     const struct json_style *s)
+		     const struct caller_ids *ids)
 {
 	const struct leaks *l = p->leaks;
 	int err;
@@ -216,20 +197,16 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
 	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
 	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
-	err = !IS_AGENT && l->asked ? report_why_json(j, "why", r, p, s, l->asked) : 0;
+	err = !IS_AGENT && l->asked ? report_why_json(j, "why", r, p, ids, l->asked) : 0;
 	json_object_end(j);
 	return err;
 }
 
-void report_json_id(struct json *j, const char *key, const struct json_style *s, u32 row)
+void report_json_id(struct json *j, const char *key, const struct caller_ids *ids, u32 row)
 {
-	char hex[2 * sizeof(u64) + 1];
+	char hex[CALLER_ID_TEXT];
 
-	if (!s->is_compact) {
-		json_u64(j, key, caller_number(&s->ids, row));
-		return;
-	}
-	snprintf(hex, sizeof(hex), "%016" PRIx64, caller_id(&s->ids, row));
+	caller_id_text(ids, row, hex);
 	json_string(j, key, hex);
 }
 
@@ -245,82 +222,6 @@ void report_json_build_id(struct json *j, const struct module *m)
 	json_string(j, "build_id", hex);
 }
 
-static int json_frame(struct json *j, const struct report *r, struct code_ref ref)
-{
-	const struct module *m = module_get(r->modules, ref.module);
-	const struct symbol *symbols;
-	size_t nr;
-	int err = report_symbols(r, ref, &symbols, &nr);
-
-	if (err)
-		return err;
-	for (size_t i = 0; i < nr; i++) {
-		json_object_begin(j, NULL);
-		json_string(j, "function", symbols[i].function);
-		json_string(j, "file", symbols[i].file);
-		if (symbols[i].line)
-			json_u64(j, "line", symbols[i].line);
-		else
-			json_null(j, "line");
-		json_string(j, "module", m ? module_name(m) : NULL);
-		report_json_build_id(j, m);
-		json_hex(j, "offset", ref.offset);
-		json_bool(j, "inlined", symbols[i].is_inlined);
-		json_object_end(j);
-	}
-	return 0;
-}
-
-int report_json_frames(struct json *j, const struct report *r, const struct stack *s)
-{
-	int err = 0;
-
-	json_array_begin(j, "frames");
-	for (size_t i = 0; s && i < s->nr_frames && !err; i++)
-		err = json_frame(j, r, s->frames[i]);
-	json_array_end(j);
-	return err;
-}
-
-static int json_row(struct json *j, const struct report *r, const struct report_process *p,
-		    const struct json_style *style, const struct report_row *row)
-{
-	const struct heap_row *h = &row->row;
-	const struct alloc_fn *fn = alloc_fn(heap_functions(p->heap), h->fn);
-	const char *truncated;
-	const struct stack *s = report_stack(p, row, &truncated);
-	int err;
-
-	json_object_begin(j, NULL);
-	report_json_id(j, "id", style, row->id);
-	json_string(j, "function", fn->name);
-	json_string(j, "family", alloc_family_name(fn->family));
-	json_u64(j, "allocs", h->allocs);
-	json_u64(j, "frees", h->frees);
-	json_u64(j, "alloc_bytes", h->alloc_bytes);
-	json_u64(j, "live_blocks", h->live_blocks);
-	json_u64(j, "live_bytes", h->live_bytes);
-	json_u64(j, "peak_bytes", h->peak_bytes);
-	json_u64(j, "temporary", h->temporary);
-	if (h->nr_folded)
-		json_u64(j, "folded", h->nr_folded);
-	if (p->reported)
-		json_s64(j, "grown", row->grown); /* change of live bytes since the last report */
-	if (p->leaks) {
-		json_sums(j, &row->leaks.sums);
-		report_json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
-		report_json_sum(j, "suppressed", &row->leaks.suppressed);
-		err = IS_AGENT ? 0 : report_why_json(j, "why", r, p, style, row->why);
-		if (err)
-			return err;
-	}
-	json_bool(j, "complete", !truncated);
-	json_string(j, "truncated", truncated);
-	err = report_json_frames(j, r, s);
-	json_object_end(j);
-	return err;
-}
-
 /* The allocations and the live blocks of each thread, in order of first use. */
 int report_json_threads(struct json *j, const struct report_process *p)
 {
@@ -331,7 +232,7 @@ int report_json_threads(struct json *j, const struct report_process *p)
 	if (err)
 		return err;
 	json_array_begin(j, "threads");
-	json_fold(j, FOLD_POINTS);
+	json_fold(j, FOLD_ITEMS);
 	for (size_t i = 0; heap_thread(p->heap, i, &row); i++) {
 		const struct scan_sum sum = { row.allocs, row.alloc_bytes };
 
@@ -345,7 +246,7 @@ int report_json_threads(struct json *j, const struct report_process *p)
 		json_object_end(j);
 	}
 	json_array_end(j);
-	json_fold(j, FOLD_DEPTH);
+	json_fold(j, FOLD_PROCESS);
 	return 0;
 }
 
@@ -373,38 +274,12 @@ static int json_modules(struct json *j, const struct report *r, const struct rep
 	if (err)
 		return err;
 	json_array_begin(j, "modules");
-	json_fold(j, FOLD_POINTS);
+	json_fold(j, FOLD_ITEMS);
 	for (size_t i = 0; i < nr; i++)
 		json_module(j, &list[i], p->leaks);
 	json_array_end(j);
-	json_fold(j, FOLD_DEPTH);
+	json_fold(j, FOLD_PROCESS);
 	return 0;
-}
-
-int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
-		     const struct report_row *rows, size_t nr_rows)
-{
-	int err = report_json_threads(j, p);
-
-	return err ? err : json_modules(j, r, p, rows, nr_rows);
-}
-
-static int json_callers(struct json *j, const struct report *r, const struct report_process *p,
-			const struct json_style *s)
-{
-	auto_free struct report_row *rows = NULL;
-	size_t nr;
-	int err = report_rows(r, p, &rows, &nr, NULL);
-
-	if (!err && !IS_AGENT) /* to keep it small */
-		err = report_json_sums(j, r, p, rows, nr);
-	if (err)
-		return err;
-	json_array_begin(j, "stacks");
-	for (size_t i = 0; i < nr && !err; i++)
-		err = json_row(j, r, p, s, &rows[i]);
-	json_array_end(j);
-	return err;
 }
 
 static void json_growth(struct json *j, const struct trend *trend)
@@ -424,17 +299,17 @@ static void json_growth(struct json *j, const struct trend *trend)
 
 /* Write the id of a caller of this report, or null if no stack was taken. */
 static void json_stack_of(struct json *j, const char *key, const struct heap *heap,
-			  const struct json_style *s, u32 row)
+			  const struct caller_ids *ids, u32 row)
 {
 	u64 stack = row == MISUSE_NO_ROW ? STACK_NONE : heap_row_get(heap, row).stack;
 
 	if (stack < STACK_FIRST_ID)
 		json_null(j, key);
 	else
-		report_json_id(j, key, s, row);
+		report_json_id(j, key, ids, row);
 }
 
-static void json_errors(struct json *j, const struct report_process *p, const struct json_style *s)
+static void json_errors(struct json *j, const struct report_process *p, const struct caller_ids *ids)
 {
 	const struct heap *heap = p->heap;
 	struct misuse_counts counts = heap_misuse_counts(heap);
@@ -448,9 +323,9 @@ static void json_errors(struct json *j, const struct report_process *p, const st
 		json_string(j, "function", alloc_fn(heap_functions(heap), m->fn)->name);
 		json_hex(j, "address", m->addr);
 		json_u64(j, "count", m->count);
-		json_stack_of(j, "alloc_stack", heap, s, m->alloc_row);
-		json_stack_of(j, "free_stack", heap, s, m->free_row);
-		json_stack_of(j, "earlier_free_stack", heap, s, m->earlier_row);
+		json_stack_of(j, "alloc_stack", heap, ids, m->alloc_row);
+		json_stack_of(j, "free_stack", heap, ids, m->free_row);
+		json_stack_of(j, "earlier_free_stack", heap, ids, m->earlier_row);
 		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
 		if (m->kind == MISUSE_SIZE) {
 			json_u64(j, "block_bytes", m->asked);
@@ -467,7 +342,7 @@ static void json_errors(struct json *j, const struct report_process *p, const st
 	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
 }
 
-static void json_notices(struct json *j, const struct heap *heap, const struct json_style *s)
+static void json_notices(struct json *j, const struct heap *heap, const struct caller_ids *ids)
 {
 	const struct misuse_notice *n = heap_notices(heap);
 
@@ -478,24 +353,21 @@ static void json_notices(struct json *j, const struct heap *heap, const struct j
 		json_object_begin(j, NULL);
 		json_string(j, "kind", notice_name(kind));
 		json_u64(j, "count", n[kind].count);
-		json_stack_of(j, "stack", heap, s, n[kind].row);
+		json_stack_of(j, "stack", heap, ids, n[kind].row);
 		json_object_end(j);
 	}
 	json_array_end(j);
 }
 
 int report_json_process(struct json *j, const struct report *r, const struct report_process *p,
-			const struct json_style *s)
+			const struct caller_ids *ids)
 {
 	int err;
 
 	json_target(j, p);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
-	if (s->is_compact)
-		json_columns(j, p->heap);
-	else
-		json_timeline(j, p->heap);
+	json_timeline(j, p->heap);
 	json_growth(j, p->trend);
 	json_functions(j, p->heap);
 	json_lost(j, p);
@@ -504,25 +376,10 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	for (size_t i = 0; i < p->nr_notes; i++)
 		json_string(j, NULL, p->notes[i]);
 	json_array_end(j);
-	err = json_scan(j, r, p, s);
-	json_errors(j, p, s);
-	json_notices(j, p->heap, s);
-	json_u64(j, "changed_ids", s->ids.nr_changed); /* callers whose id was taken */
-	return err;
-}
-
-static int json_process(struct json *j, const struct report *r, const struct report_process *p)
-{
-	struct json_style style = { .is_compact = false };
-	int err = caller_ids_init(&style.ids, r, p);
-
-	json_object_begin(j, NULL);
-	if (!err)
-		err = report_json_process(j, r, p, &style);
-	if (!err)
-		err = json_callers(j, r, p, &style);
-	json_object_end(j);
-	caller_ids_fini(&style.ids);
+	err = json_scan(j, r, p, ids);
+	json_errors(j, p, ids);
+	json_notices(j, p->heap, ids);
+	json_u64(j, "changed_ids", ids->nr_changed); /* callers whose id was taken */
 	return err;
 }
 
@@ -606,20 +463,143 @@ void report_json_tail(struct json *j, const struct report *r)
 	json_u64(j, "unread_modules", r->symbolizer ? symbolizer_unread(r->symbolizer) : 0);
 }
 
+/* One process while it is written. */
+struct writing {
+	struct json *j;
+	struct json_tables *tables;
+	const struct report *report;
+	const struct report_process *process;
+	struct caller_ids ids;
+};
+
+static void put_number(struct json *j, const char *key, u64 number)
+{
+	if (number)
+		json_u64(j, key, number);
+}
+
+static void put_sum(struct json *j, const char *key, const struct scan_sum *sum)
+{
+	if (sum->blocks || sum->bytes)
+		report_json_sum(j, key, sum);
+}
+
+static void put_numbers(struct json *j, const struct report_process *p, const struct report_row *row)
+{
+	const struct heap_row *h = &row->row;
+
+	put_number(j, "allocs", h->allocs);
+	put_number(j, "frees", h->frees);
+	put_number(j, "alloc_bytes", h->alloc_bytes);
+	put_number(j, "live_blocks", h->live_blocks);
+	put_number(j, "live_bytes", h->live_bytes);
+	put_number(j, "peak_bytes", h->peak_bytes);
+	put_number(j, "temporary", h->temporary);
+	put_number(j, "folded", h->nr_folded);
+	if (p->reported && row->grown)
+		json_s64(j, "grown", row->grown);
+}
+
+static int put_leaks(struct writing *w, const struct report_row *row)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_REACHABLE, SCAN_UNSURE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		put_sum(w->j, scan_verdict_name(verdicts[i]), &row->leaks.sums.of[verdicts[i]]);
+	put_sum(w->j, "indirect_through", &row->leaks.through);
+	put_sum(w->j, "suppressed", &row->leaks.suppressed);
+	if (IS_AGENT || !row->why)
+		return 0;
+	return report_why_json(w->j, "why", w->report, w->process, &w->ids, row->why);
+}
+
+static int put_row(struct writing *w, const struct report_row *row)
+{
+	const struct alloc_fn *fn = alloc_fn(heap_functions(w->process->heap), row->row.fn);
+	const char *truncated;
+	const struct stack *s = report_stack(w->process, row, &truncated);
+	u32 number;
+	int err = s ? json_tables_stack(w->tables, w->process, s, &number) : 0;
+
+	if (err)
+		return err;
+	json_object_begin(w->j, NULL);
+	report_json_id(w->j, "id", &w->ids, row->id);
+	if (s)
+		json_u64(w->j, "backtrace", number);
+	if (truncated)
+		json_string(w->j, "truncated", truncated);
+	json_string(w->j, "function", fn->name);
+	json_string(w->j, "family", alloc_family_name(fn->family));
+	put_numbers(w->j, w->process, row);
+	if (w->process->leaks)
+		err = put_leaks(w, row);
+	json_object_end(w->j);
+	return err;
+}
+
+/* The keys "threads" and "modules", which the agent leaves out to be small. */
+static int put_sums(const struct writing *w, const struct report_row *rows, size_t nr)
+{
+	int err = IS_AGENT ? 0 : report_json_threads(w->j, w->process);
+
+	return IS_AGENT || err ? err : json_modules(w->j, w->report, w->process, rows, nr);
+}
+
+static int put_callers(struct writing *w)
+{
+	auto_free struct report_row *rows = NULL;
+	size_t nr = 0;
+	int err = report_rows(w->report, w->process, &rows, &nr, NULL);
+
+	if (!err)
+		err = put_sums(w, rows, nr);
+	json_fold(w->j, FOLD_ITEMS);
+	json_array_begin(w->j, "stacks");
+	for (size_t i = 0; i < nr && !err; i++)
+		err = put_row(w, &rows[i]);
+	json_array_end(w->j);
+	json_fold(w->j, FOLD_PROCESS);
+	return err;
+}
+
+static int put_process(struct json *j, struct json_tables *tables, const struct report *r,
+		       const struct report_process *p)
+{
+	struct writing w = { j, tables, r, p, { .list = NULL } };
+	int err = caller_ids_init(&w.ids, r, p);
+
+	json_object_begin(j, NULL);
+	if (!err)
+		err = report_json_process(j, r, p, &w.ids);
+	if (!err)
+		err = put_callers(&w);
+	json_object_end(j);
+	caller_ids_fini(&w.ids);
+	return err;
+}
+
 int report_json(FILE *out, const struct report *r)
 {
+	struct json_tables tables;
 	struct json j;
 	int err = 0;
 
-	json_init(&j, out, FOLD_DEPTH);
+	json_tables_init(&tables, r);
+	json_init(&j, out, FOLD_PROCESS);
+	j.is_dense = true;
 	json_object_begin(&j, NULL);
-	json_string(&j, "schema", "heaptap-report/1");
+	json_string(&j, "schema", "heaptap-report/2");
 	report_json_head(&j, r);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = json_process(&j, r, &r->processes[i]);
+		err = put_process(&j, &tables, r, &r->processes[i]);
 	json_array_end(&j);
+	if (!err)
+		err = json_tables_write(&j, &tables);
 	report_json_tail(&j, r);
 	json_object_end(&j);
+	json_tables_fini(&tables);
 	return err ? err : flush_stream(out);
 }

@@ -8,12 +8,6 @@
 
 struct scan_sum;
 
-/* How one process is written. */
-struct json_style {
-	struct caller_ids ids;
-	bool is_compact; /* ids are strings, and points of time are columns */
-};
-
 /* Keys of the whole report: where its numbers come from. */
 void report_json_head(struct json *j, const struct report *r);
 /* Keys that are final only after all names were looked up. */
@@ -21,17 +15,13 @@ void report_json_tail(struct json *j, const struct report *r);
 
 /* Keys of one process, all but those of threads, modules and callers. 0 or -ENOMEM. */
 int report_json_process(struct json *j, const struct report *r, const struct report_process *p,
-			const struct json_style *s) __must_check;
+			const struct caller_ids *ids) __must_check;
 
 /* The key "threads" of a process. 0 or -ENOMEM. */
 int report_json_threads(struct json *j, const struct report_process *p) __must_check;
 
-/* The keys "threads" and "modules" of a process with the callers @rows. 0 or -ENOMEM. */
-int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
-		     const struct report_row *rows, size_t nr_rows) __must_check;
-
 /* The key @key with the id of the caller in row @row. */
-void report_json_id(struct json *j, const char *key, const struct json_style *s, u32 row);
+void report_json_id(struct json *j, const char *key, const struct caller_ids *ids, u32 row);
 
 /* The key @key with the blocks and bytes of @sum. */
 void report_json_sum(struct json *j, const char *key, const struct scan_sum *sum);

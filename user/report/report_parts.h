@@ -29,9 +29,6 @@ int report_all_callers(const struct report *r, const struct report_process *p, u
 int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
 			 size_t size) __must_check;
 
-/* Write the frames of @s (NULL: none) as the array "frames" of the JSON report. 0 or -ENOMEM. */
-int report_json_frames(struct json *j, const struct report *r, const struct stack *s) __must_check;
-
 /* Write a process as "redis-server (pid 26933)", and the name of allocator function @fn. Both escaped. */
 void report_name(FILE *out, const struct target *t);
 void report_function(FILE *out, const struct report_process *p, u16 fn);

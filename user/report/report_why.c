@@ -283,7 +283,7 @@ static void json_root(struct json *j, const struct root_name *n, const struct le
 	json_object_end(j);
 }
 
-static void json_step(struct json *j, const struct json_style *s, const struct why_step *step)
+static void json_step(struct json *j, const struct caller_ids *ids, const struct why_step *step)
 {
 	json_object_begin(j, NULL);
 	json_hex(j, "address", step->addr);
@@ -291,14 +291,14 @@ static void json_step(struct json *j, const struct json_style *s, const struct w
 	json_u64(j, "offset", step->offset);
 	json_u64(j, "blocks", step->nr);
 	if (step->row != WHY_NO_ROW)
-		report_json_id(j, "stack", s, step->row);
+		report_json_id(j, "stack", ids, step->row);
 	else
 		json_null(j, "stack");
 	json_object_end(j);
 }
 
 int report_why_json(struct json *j, const char *key, const struct report *r, const struct report_process *p,
-		    const struct json_style *s, const struct leak_why *why)
+		    const struct caller_ids *ids, const struct leak_why *why)
 {
 	struct root_name n;
 	int err;
@@ -317,7 +317,7 @@ int report_why_json(struct json *j, const char *key, const struct report *r, con
 	json_u64(j, "left_out", why->nr_left_out);
 	json_array_begin(j, "chain");
 	for (size_t i = 0; i < why->nr_steps; i++)
-		json_step(j, s, &why->steps[i]);
+		json_step(j, ids, &why->steps[i]);
 	json_array_end(j);
 	json_object_end(j);
 	return 0;

@@ -6,7 +6,7 @@
 #include "user/scan/leaks_why.h"
 #include "user/report/report.h"
 
-struct json_style;
+struct caller_ids;
 
 /* Write lines of the text report, below the stack of a caller. 0 or -ENOMEM. */
 int report_why_text(FILE *out, const struct report *r, const struct report_process *p,
@@ -16,6 +16,6 @@ int report_why_text(FILE *out, const struct report *r, const struct report_proce
 int report_asked_text(FILE *out, const struct report *r, const struct report_process *p,
 		      const struct leak_why *why) __must_check;
 
-/* Write an object with the key @key, or null if @why is NULL. @s has the ids of callers. 0 or -ENOMEM. */
+/* Write an object with the key @key, or null if @why is NULL. @ids has the ids of callers. 0 or -ENOMEM. */
 int report_why_json(struct json *j, const char *key, const struct report *r, const struct report_process *p,
-		    const struct json_style *s, const struct leak_why *why) __must_check;
+		    const struct caller_ids *ids, const struct leak_why *why) __must_check;

@@ -84,25 +84,6 @@ int saved_number(struct saved_reading *r, enum json_token token, u64 *value)
 								    : saved_wrong(r, "a number was expected");
 }
 
-static int on_frame_member(struct saved_reading *r, const char *key, enum json_token token)
-{
-	static const struct {
-		const char *key;
-		size_t at, size;
-	} fields[] = {
-		{ "function", offsetof(struct saved_frame, function), sizeof(r->frame.function) },
-		{ "module", offsetof(struct saved_frame, module), sizeof(r->frame.module) },
-		{ "offset", offsetof(struct saved_frame, offset), sizeof(r->frame.offset) },
-	};
-
-	for (size_t i = 0; token == JSON_STRING && i < ARRAY_SIZE(fields); i++)
-		if (!strcmp(key, fields[i].key)) {
-			saved_copy_text((char *)&r->frame + fields[i].at, fields[i].size, r->json.text);
-			return 0;
-		}
-	return saved_skip(r, token);
-}
-
 int saved_add_frame(struct saved_reading *r, const struct saved_frame *f)
 {
 	const char *base = path_name(f->module);
@@ -112,15 +93,6 @@ int saved_add_frame(struct saved_reading *r, const struct saved_frame *f)
 		return saved_wrong(r, "a stack is too long");
 	r->used += (size_t)n;
 	return 0;
-}
-
-static int on_frame(struct saved_reading *r, enum json_token token)
-{
-	int err;
-
-	r->frame = (struct saved_frame){ .function = "" };
-	err = saved_object(r, token, on_frame_member);
-	return err ? err : saved_add_frame(r, &r->frame);
 }
 
 static int on_leaked_member(struct saved_reading *r, const char *key, enum json_token token)
@@ -161,9 +133,7 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 			return saved_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
 	if (!strcmp(key, "definite") || !strcmp(key, "indirect"))
 		return saved_object(r, token, on_leaked_member);
-	if (!strcmp(key, "frames"))
-		return saved_array(r, token, on_frame);
-	if (r->tables && !strcmp(key, "backtrace"))
+	if (!strcmp(key, "backtrace"))
 		return on_backtrace(r, token);
 	if (!strcmp(key, "function") && token == JSON_STRING) {
 		saved_copy_text(r->function, sizeof(r->function), r->json.text);

@@ -18,7 +18,7 @@ struct saved_reading {
 	struct saved_totals *totals;
 	struct json_reader json;
 	const char *why;
-	struct saved_tables *tables;  /* owned; of heaptap-report/2; NULL = heaptap-report/1 */
+	struct saved_tables *tables;  /* owned; */
 	struct saved_process process; /* that is being read */
 	struct saved_caller caller;   /* that is being read; its texts are the two below */
 	char function[256];
@@ -45,10 +45,7 @@ int saved_number(struct saved_reading *r, enum json_token token, u64 *value) __m
 /* Append @frame to the frames of the caller. */
 int saved_add_frame(struct saved_reading *r, const struct saved_frame *frame) __must_check;
 
-/*
- * Find out which schema @text has. For heaptap-report/2 read its tables, wherever they are, to r->tables. 0, -ENOMEM,
- * or -EBADMSG as from saved_read().
- */
+/* Read the tables of @text, wherever they are, to r->tables. 0, -ENOMEM, or -EBADMSG as from saved_read(). */
 int saved_tables_read(struct saved_reading *r, const char *text, size_t len) __must_check;
 void saved_tables_free(struct saved_tables *t);
 

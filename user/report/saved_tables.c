@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the tables of a compact JSON report: files, functions, frames and stacks, which callers refer to by number. */
+/* Reads the tables of a JSON report: files, functions, frames and stacks, which callers refer to by number. */
 #include "user/report/saved_private.h"
 
 #include <errno.h>
@@ -175,13 +175,10 @@ static int on_stack(struct saved_reading *r, enum json_token token)
 	return saved_array(r, token, on_stack_frame);
 }
 
-/* -ECANCELED ends the reading of a report without tables. */
 static int on_schema(struct saved_reading *r, enum json_token token)
 {
-	if (token == JSON_STRING && !strcmp(r->json.text, "heaptap-report/1"))
-		return -ECANCELED;
 	if (token != JSON_STRING || strcmp(r->json.text, "heaptap-report/2") != 0)
-		return saved_wrong(r, "is no report of the schema heaptap-report/1 or heaptap-report/2");
+		return saved_wrong(r, "is no report of the schema heaptap-report/2");
 	r->tables->is_known = true;
 	return 0;
 }
@@ -215,13 +212,7 @@ int saved_tables_read(struct saved_reading *r, const char *text, size_t len)
 		return -ENOMEM;
 	json_reader_init(&r->json, text, len);
 	err = saved_object(r, json_next(&r->json), on_report_member);
-	if (!err && r->tables->is_known)
-		return 0;
-	if (err && err != -ECANCELED)
-		return err;
-	saved_tables_free(r->tables);
-	r->tables = NULL;
-	return 0;
+	return err || r->tables->is_known ? err : saved_wrong(r, "is no report of heaptap");
 }
 
 static const char *text_of(const struct texts *t, u32 number)
@@ -237,7 +228,7 @@ static bool is_bad(u32 number, u32 nr)
 int saved_tables_stack(struct saved_reading *r, u64 number)
 {
 	const struct saved_tables *t = r->tables;
-	const struct backtrace *s = t && number < t->nr_stacks ? &t->stacks[number] : NULL;
+	const struct backtrace *s = number < t->nr_stacks ? &t->stacks[number] : NULL;
 	int err = s ? 0 : saved_wrong(r, "there is no backtrace of this number");
 
 	for (u32 i = 0; s && i < s->nr && !err; i++) {

@@ -11,33 +11,29 @@
 
 #include <cmocka.h>
 
+/* Backtraces 0: a, main. 1 and 2: places in a file. 3: a. 4: a hostile name, main. */
 #define HEAD                                                                                                 \
-	"{\"schema\": \"heaptap-report/1\", \"new key\": [1, {\"a\": null}], \"duration_ns\": 2000000000, "
-#define FRAME(f)    "{\"function\": \"" f "\", \"module\": \"/lib/x\", \"offset\": \"0x10\"}"
-#define UNNAMED(at) "{\"function\": null, \"module\": \"/opt/lib/y.so\", \"offset\": \"" at "\"}"
-#define STACK(fn, allocs, bytes, live, frames)                                                               \
+	"{\"schema\": \"heaptap-report/2\", \"new key\": [1, {\"a\": null}], \"duration_ns\": 2000000000, "  \
+	"\"modules\": [{\"path\": \"/opt/lib/y.so\"}], \"functions\": [{\"name\": \"a\"}, {\"name\": "       \
+	"\"main\"}, {\"name\": \"</script><b>\"}], \"frames\": [{\"function\": 0}, {\"function\": 1}, "      \
+	"{\"function\": 2}, {\"module\": 0, \"offset\": \"0x20\"}, {\"module\": 0, \"offset\": \"0x30\"}], " \
+	"\"backtraces\": [[0, 1], [3], [4], [0], [2, 1]], "
+#define STACK(fn, allocs, bytes, live, backtrace)                                                            \
 	"{\"function\": \"" fn "\", \"allocs\": " #allocs ", \"alloc_bytes\": " #bytes                       \
 	", \"live_blocks\": " #live ", \"live_bytes\": " #live "00, \"peak_bytes\": " #bytes                 \
 	", \"definite\": {\"blocks\": 1, \"bytes\": 5}, \"indirect\": {\"blocks\": 2, \"bytes\": 7}"         \
-	", \"frames\": [" frames "]}"
+	", \"backtrace\": " #backtrace "}"
 #define PROCESS(stacks)                                                                                      \
 	"{\"pid\": 1, \"comm\": \"prog\", \"scan\": {\"definite\": {}}, \"lost\": {\"allocs\": 3, "          \
 	"\"stacks\": 9}, \"stacks\": [" stacks "]}"
 
-static const char *const first = HEAD
-	"\"processes\": [" PROCESS(STACK("malloc", 10, 1000, 3, FRAME("a") ", " FRAME("main")) ", " STACK(
-		"malloc", 1, 50, 1, UNNAMED("0x20")) ", " STACK("calloc", 4, 40, 4,
-								FRAME("a") ", " FRAME("main"))) "]}";
+static const char *const first = HEAD "\"processes\": [" PROCESS(STACK("malloc", 10, 1000, 3, 0) ", " STACK(
+	"malloc", 1, 50, 1, 1) ", " STACK("calloc", 4, 40, 4, 0)) "]}";
 
 /* Caller a by malloc has rows in two processes. 0x20 is only in the first report, 0x30 only in the second one. */
-static const char *const second = HEAD
-	"\"processes\": [" PROCESS(STACK("malloc", 10, 1000, 3, FRAME("a") ", " FRAME("main")) ", " STACK(
-		"malloc", 2, 60, 2,
-		UNNAMED("0x30"))) ", " PROCESS(STACK("malloc", 7, 70, 5,
-						     FRAME("a") ", " FRAME(
-							     "main")) ", " STACK("calloc", 4, 40, 4,
-										 FRAME("a") ", " FRAME(
-											 "main"))) "]}";
+static const char *const second = HEAD "\"processes\": [" PROCESS(STACK("malloc", 10, 1000, 3, 0) ", " STACK(
+	"malloc", 2, 60, 2, 2)) ", " PROCESS(STACK("malloc", 7, 70, 5, 0) ", " STACK("calloc", 4, 40, 4,
+										     0)) "]}";
 
 static int add(struct diff *d, u32 side, const char *text, size_t len)
 {
@@ -144,9 +140,8 @@ static void texts(void **state)
 /* A program that frees all its blocks is compared by what it allocated. */
 static void falls_back(void **state)
 {
-	struct diff *d =
-		new_diff(HEAD "\"processes\": [" PROCESS(STACK("malloc", 3, 30, 0, FRAME("a"))) "]}",
-			 HEAD "\"processes\": [" PROCESS(STACK("malloc", 9, 90, 0, FRAME("a"))) "]}");
+	struct diff *d = new_diff(HEAD "\"processes\": [" PROCESS(STACK("malloc", 3, 30, 0, 3)) "]}",
+				  HEAD "\"processes\": [" PROCESS(STACK("malloc", 9, 90, 0, 3)) "]}");
 
 	(void)state;
 	assert_int_equal(diff_key_for(d, DIFF_LIVE_BYTES), DIFF_TOTAL_BYTES);
@@ -167,12 +162,14 @@ static void wrong(void **state)
 		"{}",
 		"{\"schema\": \"heaptap-report/2\", \"processes\": []}",
 		"{\"schema\": 7}",
-		"{\"processes\": {}}",
-		"{\"processes\": [7]}",
-		"{\"processes\": [{\"stacks\": [{\"allocs\": -1}]}]}",
-		"{\"processes\": [{\"stacks\": [{\"allocs\": 99999999999999999999999}]}]}",
-		"{\"processes\": [{\"lost\": {\"allocs\": null}}]}",
-		"{\"processes\": [{}]} x",
+		"{\"schema\": \"heaptap-report/1\", \"processes\": [{}]}",
+		"{\"processes\": [{}]}",
+		HEAD "\"processes\": {}}",
+		HEAD "\"processes\": [7]}",
+		HEAD "\"processes\": [{\"stacks\": [{\"allocs\": -1}]}]}",
+		HEAD "\"processes\": [{\"stacks\": [{\"allocs\": 99999999999999999999999}]}]}",
+		HEAD "\"processes\": [{\"lost\": {\"allocs\": null}}]}",
+		HEAD "\"processes\": [{}]} x",
 	};
 	size_t len = strlen(second);
 
@@ -196,8 +193,7 @@ static void wrong(void **state)
 /* The page has each frame once, the numbers of both sides, and no name that could leave its data. */
 static void page(void **state)
 {
-	static const char *const evil = HEAD "\"processes\": [" PROCESS(
-		STACK("malloc", 10, 1000, 3, FRAME("</script><b>") ", " FRAME("main"))) "]}";
+	static const char *const evil = HEAD "\"processes\": [" PROCESS(STACK("malloc", 10, 1000, 3, 4)) "]}";
 	static const char *const names[] = { "</script>", "b" };
 	static const char tag[] = "id=\"report\">";
 	struct diff *d = new_diff(evil, first);

@@ -121,8 +121,8 @@ static void ending_chooses_format(void **state)
 	assert_int_equal(nr_files(), 0);
 	assert_int_equal(write_report(), 0);
 	assert_int_equal(nr_files(), 2);
-	assert_true(contains("a.json", "heaptap-report/1"));
-	assert_false(contains("b.txt", "heaptap-report/1"));
+	assert_true(contains("a.json", "heaptap-report/2"));
+	assert_false(contains("b.txt", "heaptap-report/2"));
 	assert_true(contains("b.txt", "pid 11"));
 	assert_true(contains("b.txt", "pid 12"));
 }
@@ -133,9 +133,9 @@ static void format_of_other_names(void **state)
 	options.format = report_format_named("json");
 	assert_int_equal(prepares(false, "a", "b.txt", "c.%p"), 0);
 	assert_int_equal(write_report(), 0);
-	assert_true(contains("a", "heaptap-report/1"));
-	assert_false(contains("b.txt", "heaptap-report/1"));
-	assert_true(contains("c.12", "heaptap-report/1"));
+	assert_true(contains("a", "heaptap-report/2"));
+	assert_false(contains("b.txt", "heaptap-report/2"));
+	assert_true(contains("c.12", "heaptap-report/2"));
 	assert_int_equal(nr_files(), 4);
 	options.format = NULL;
 }
@@ -184,7 +184,7 @@ static void existing_files_are_kept(void **state)
 	assert_int_equal(prepares(true, "a.json"), 0);
 	assert_true(contains("a.json", "precious"));
 	assert_int_equal(write_report(), 0);
-	assert_true(contains("a.json", "heaptap-report/1"));
+	assert_true(contains("a.json", "heaptap-report/2"));
 	assert_int_equal(nr_files(), 1);
 }
 
@@ -230,9 +230,9 @@ static void placeholders(void **state)
 	assert_int_equal(prepares(false, "heap-%p.%n.json", "100%%-%n.txt", "%t.json"), 0);
 	assert_int_equal(write_report(), 0);
 	assert_true(exists("heap-11.1.json") && exists("heap-12.1.json"));
-	assert_true(contains("heap-11.1.json", "\"pid\": 11,"));
-	assert_false(contains("heap-11.1.json", "\"pid\": 12,"));
-	assert_true(contains("heap-12.1.json", "\"pid\": 12,"));
+	assert_true(contains("heap-11.1.json", "\"pid\":11,"));
+	assert_false(contains("heap-11.1.json", "\"pid\":12,"));
+	assert_true(contains("heap-12.1.json", "\"pid\":12,"));
 	assert_true(exists("100%-1.txt"));
 	assert_int_equal(nr_files(), 4);
 	assert_int_equal(prepares(false, "heap-%p.%n.json"), 0);
@@ -297,7 +297,7 @@ static void one_failure_leaves_the_others(void **state)
 	assert_int_equal(prepares(false, "a.json", "b.json"), 0);
 	make_file("a.json");
 	assert_int_equal(write_report(), -EEXIST);
-	assert_true(contains("b.json", "heaptap-report/1"));
+	assert_true(contains("b.json", "heaptap-report/2"));
 	assert_int_equal(nr_files(), 2);
 }
 

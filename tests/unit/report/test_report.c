@@ -20,25 +20,25 @@ static void json_numbers(void **state)
 	fill();
 	losses = (struct losses){ 1, 2, 3, 4 };
 	write_report(report_json);
-	has("{\n \"schema\": \"heaptap-report/1\",\n \"version\": \"" HEAPTAP_VERSION
-	    "\",\n \"backend\": \"bpf\",\n"
-	    " \"time_ns\": 30000000000,\n \"duration_ns\": 20000000000,");
-	has("\"pid\": 1234,");
-	has("\"comm\": \"prog\",");
-	has("\"started\": false,");
-	has("\"exit\": null,");
-	has("\"allocs\": 5,\n    \"frees\": 1,\n    \"alloc_bytes\": 104000,\n    \"live_blocks\": 4,\n"
-	    "    \"live_bytes\": 103000,\n    \"peak_bytes\": 103000,\n    \"peak_time_ns\": 13000000000,");
-	has("\"unknown_frees\": 1,");
-	has("\"failed_allocs\": 1,");
-	has("\"malloc\": 4,");
-	has("\"calloc\": 1,");
-	has("\"operator new(size)\": 1");
-	has("\"free\": 2,");
+	has("{\n\"schema\":\"heaptap-report/2\",\n\"version\":\"" HEAPTAP_VERSION
+	    "\",\n\"backend\":\"bpf\",\n"
+	    "\"time_ns\":30000000000,\n\"duration_ns\":20000000000,");
+	has("\"pid\":1234,");
+	has("\"comm\":\"prog\",");
+	has("\"started\":false,");
+	has("\"exit\":null,");
+	has("\"allocs\":5,\"frees\":1,\"alloc_bytes\":104000,\"live_blocks\":4,"
+	    "\"live_bytes\":103000,\"peak_bytes\":103000,\"peak_time_ns\":13000000000,");
+	has("\"unknown_frees\":1,");
+	has("\"failed_allocs\":1,");
+	has("\"malloc\":4,");
+	has("\"calloc\":1,");
+	has("\"operator new(size)\":1");
+	has("\"free\":2,");
 	lacks("\"realloc\":");
-	has("\"lost\": {\n    \"allocs\": 1,\n    \"frees\": 2,\n    \"stacks\": 3,\n    \"other\": 4\n   }");
-	has("\"scan\": null,");
-	has("\"errors\": [],");
+	has("\"lost\":{\"allocs\":1,\"frees\":2,\"stacks\":3,\"other\":4}");
+	has("\"scan\":null,");
+	has("\"errors\":[],");
 }
 
 /* The callers of a row are its innermost two functions. A function without a name is shown as an offset. */
@@ -70,21 +70,17 @@ static void json_stacks(void **state)
 	alloc("malloc", 0x200020, 3, STACK_LOST);
 	alloc("malloc", 0x200030, 4, 555);
 	write_report(report_json);
-	has(",\n     \"function\": \"operator new(size)\",\n     \"family\": \"new\",\n"
-	    "     \"allocs\": 1,\n     \"frees\": 0,\n     \"alloc_bytes\": 100000,\n     "
-	    "\"live_blocks\": 1,\n"
-	    "     \"live_bytes\": 100000,\n     \"peak_bytes\": 100000,\n     \"temporary\": 0,\n"
-	    "     \"complete\": true,\n     \"truncated\": null,\n     \"frames\": [\n"
-	    "      {\"function\": \"grow\", \"file\": \"/src/vec.h\", \"line\": 7, \"module\": "
-	    "\"/usr/bin/prog\", "
-	    "\"build_id\": \"ab1200ff\", \"offset\": \"0x110\", \"inlined\": true},\n"
-	    "      {\"function\": \"push\", \"file\": \"/src/vec.c\", \"line\": 70, \"module\": "
-	    "\"/usr/bin/prog\", "
-	    "\"build_id\": \"ab1200ff\", \"offset\": \"0x110\", \"inlined\": false},");
-	has("\"complete\": false,\n     \"truncated\": \"depth\",");
-	has("\"truncated\": \"none\",\n     \"frames\": []");
-	has("\"truncated\": \"lost\",\n     \"frames\": []");
-	assert_int_equal(count("\"id\": "), 6);
+	has(",\"function\":\"operator new(size)\",\"family\":\"new\",\"allocs\":1,\"alloc_bytes\":100000,"
+	    "\"live_blocks\":1,\"live_bytes\":100000,\"peak_bytes\":100000}");
+	has("\"truncated\":\"depth\",");
+	has("\"truncated\":\"none\",");
+	has("\"truncated\":\"lost\",");
+	has("\"modules\":[\n{\"path\":\"/usr/bin/prog\",\"build_id\":\"ab1200ff\"}\n],");
+	has("\"sources\":[\n\"/src/vec.h\",\n\"/src/vec.c\"");
+	has("\n{\"name\":\"grow\",\"source\":0},\n{\"name\":\"push\",\"source\":1},");
+	has("\n{\"function\":0,\"line\":7,\"module\":0,\"offset\":\"0x110\",\"inlined\":true},\n"
+	    "{\"function\":1,\"line\":70,\"module\":0,\"offset\":\"0x110\"},");
+	assert_int_equal(count("\"id\":"), 6);
 }
 
 static void hostile_names_are_escaped(void **state)
@@ -223,7 +219,7 @@ static void pending_blocks_are_said(void **state)
 	write_report(report_text);
 	has("  live        100 B in 1 block, 1 of them in a realloc that has not returned\n");
 	write_report(report_json);
-	has("\"pending_blocks\": 1\n");
+	has("\"pending_blocks\":1}");
 }
 
 static void nothing_live(void **state)
@@ -244,8 +240,8 @@ static void nothing_live(void **state)
 	has("  live        0 B in 0 blocks\n");
 	has("  calls       none seen\n");
 	write_report(report_json);
-	has("\"functions\": {},");
-	has("\"stacks\": []");
+	has("\"functions\":{},");
+	has("\"stacks\":[]");
 }
 
 static void top_leaves_a_rest(void **state)
@@ -260,7 +256,7 @@ static void top_leaves_a_rest(void **state)
 	lacks("#11");
 	has("\n20 more callers: 19.7 KiB (66.3 %) live\n");
 	write_report(report_json);
-	assert_int_equal(count("\"id\": "), 30);
+	assert_int_equal(count("\"id\":"), 30);
 }
 
 /* The order of stacks under one key, as their ids. */
@@ -334,7 +330,7 @@ static void filter_by_size(void **state)
 	has("  filter      callers count only live blocks of at least 20 B, at most 999 B\n");
 	has("\n1 caller by live bytes\n\n#1   30 B ");
 	write_report(report_json);
-	has("\"filter\": {");
+	has("\"filter\":{");
 }
 
 static void fate_of_the_target(void **state)
@@ -346,18 +342,18 @@ static void fate_of_the_target(void **state)
 	write_report(report_text);
 	has("started by heaptap, source bpf, exited with status 3\n");
 	write_report(report_json);
-	has("\"exit\": {\n    \"code\": 3\n   },");
+	has("\"exit\":{\"code\":3},");
 	target.exit_status = 9;
 	write_report(report_text);
 	has("killed by signal 9 (Killed)\n");
 	write_report(report_json);
-	has("\"exit\": {\n    \"signal\": 9\n   },");
+	has("\"exit\":{\"signal\":9},");
 	target.exit_status = -1;
 	write_report(report_text);
 	has("has ended\n");
 	write_report(report_json);
-	has("\"exit\": null,");
-	has("\"ended\": true,");
+	has("\"exit\":null,");
+	has("\"ended\":true,");
 }
 
 static void several_processes(void **state)
@@ -396,8 +392,8 @@ static void several_processes(void **state)
 	has("prog (pid 1234)");
 	report.options.verbose = false;
 	write_report(report_json);
-	has("\"pid\": 1234,");
-	has("\"pid\": 99,");
+	has("\"pid\":1234,");
+	has("\"pid\":99,");
 	heap_free(empty);
 }
 
@@ -419,7 +415,7 @@ static void stale_files_are_said(void **state)
 	write_report(report_text);
 	has("2 files on disk are not what was mapped: no names from them\n");
 	write_report(report_json);
-	has("\"stale_modules\": 2,\n");
+	has("\"stale_modules\":2,\n");
 }
 
 static void unread_files_are_said(void **state)
@@ -430,7 +426,7 @@ static void unread_files_are_said(void **state)
 	has("1 file could not be read to the end: names are missing\n");
 	lacks("on disk");
 	write_report(report_json);
-	has("\"unread_modules\": 1\n");
+	has("\"unread_modules\":1\n");
 }
 
 static void places_without_names(void **state)
@@ -442,8 +438,7 @@ static void places_without_names(void **state)
 	write_report(report_text);
 	has("        in prog+0x100\n        at 0x1003ff000 in no file\n        (cut here: unmapped)\n");
 	write_report(report_json);
-	has("{\"function\": null, \"file\": null, \"line\": null, \"module\": null, \"build_id\": null, "
-	    "\"offset\": \"0x1003ff000\", \"inlined\": false}");
+	has("\n{\"offset\":\"0x1003ff000\"}");
 }
 
 /* The chain below the stack of the caller has few lines, and names from the target are escaped. */

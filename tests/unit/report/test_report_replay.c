@@ -185,12 +185,12 @@ static void json_says_the_same(void **state)
 {
 	(void)state;
 	write_report(report_json);
-	has("\"backend\": \"replay\",");
-	has("\"code\": 1");
-	has("\"live_blocks\": 2,\n    \"live_bytes\": 50300,");
-	has("\"frees\": 1,\n    \"stacks\": 0,");
-	has("{\"function\": \"make_node\", \"file\": \"");
-	has("{\"function\": \"load_list\", \"file\": \"");
+	has("\"backend\":\"replay\",");
+	has("\"code\":1");
+	has("\"live_blocks\":2,\"live_bytes\":50300,");
+	has("\"frees\":1,\"stacks\":0,");
+	has("{\"name\":\"make_node\",\"source\":");
+	has("{\"name\":\"load_list\",\"source\":");
 }
 
 int main(void)

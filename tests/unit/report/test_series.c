@@ -62,11 +62,11 @@ static int add(struct series *s, const char *name, const char *text, size_t len)
 }
 
 #define STACK(bytes)                                                                                         \
-	"{\"function\": \"malloc\", \"live_bytes\": " #bytes ", \"live_blocks\": 1, \"frames\": []}"
+	"{\"function\": \"malloc\", \"live_bytes\": " #bytes ", \"live_blocks\": 1}"
 #define PROCESS(pid, comm, bytes)                                                                            \
 	"{\"pid\": " #pid ", \"comm\": \"" comm "\", \"stacks\": [" STACK(bytes) "]}"
 #define REPORT(time, processes)                                                                              \
-	"{\"schema\": \"heaptap-report/1\", \"time_ns\": " #time ", \"processes\": [" processes "]}"
+	"{\"schema\": \"heaptap-report/2\", \"time_ns\": " #time ", \"processes\": [" processes "]}"
 
 static struct series *series_of(const char *const texts[], size_t nr)
 {

@@ -7,7 +7,7 @@ const DIFF_NUMBERS = ["live_bytes", "live_blocks", "alloc_bytes", "allocs", "lea
 
 class Comparison extends Process {
 	constructor(data) {
-		super({ callers: { ...data.callers, truncated: -1 }, stacks: [], whys: [], timeline: [], sizes: [], ages: [], errors: [],
+		super({ callers: { ...data.callers, truncated: -1 }, stacks: [], whys: [], timeline: { time_ns: [] }, sizes: [], ages: [], errors: [],
 			totals: {}, comm: "Comparison" });
 		for (const name of DIFF_NUMBERS) {
 			const a = this["a_" + name] = column(data.callers["a_" + name], this.nr, Float64Array);

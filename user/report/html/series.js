@@ -4,7 +4,7 @@ const isSeries = Boolean(report.series);
 
 class SeriesProcess extends Process {
 	constructor(data) {
-		super({ ...data, callers: { ...data.callers, truncated: -1 }, stacks: [], whys: [], timeline: [], sizes: [], ages: [], errors: [],
+		super({ ...data, callers: { ...data.callers, truncated: -1 }, stacks: [], whys: [], timeline: { time_ns: [] }, sizes: [], ages: [], errors: [],
 			totals: {} });
 		for (const name of ["first_bytes", "last_bytes", "per_hour", "error", "significant", "steps", "grown"])
 			this[name] = column(data.callers[name], this.nr, Float64Array);

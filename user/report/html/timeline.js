@@ -25,6 +25,9 @@ const TIME_STEPS = [1, 1e3, 1e6].flatMap(unit => [1, 2, 5, 10, 20, 50, 100, 200,
 
 const timeTicks = (most, wanted) => stepsTo(most, TIME_STEPS.find(s => s >= most / wanted) || 30 * 86400e9);
 
+/* The points of the columns @t: one object for each. */
+const pointsOf = t => t.time_ns.map((time, i) => Object.fromEntries(Object.entries(t).map(([key, column]) => [key, column[i]])));
+
 /* A label of the time axis around @x; one that would leave a picture of @width ends at its edge. */
 function timeLabel(at, x, y, width) {
 	const isAtEnd = x + TIME_WIDTH / 2 > width;
@@ -44,7 +47,7 @@ class Timeline {
 
 	show(process) {
 		const { timeline, totals, slices } = process.data;
-		this.points = timeline || [];
+		this.points = pointsOf(timeline);
 		const [first, last] = [this.points[0], this.points[this.points.length - 1]];
 		/* A list of events has no duration: only the times of the events. */
 		this.start = report.duration_ns ? report.time_ns - report.duration_ns : first ? first.time_ns : 0;

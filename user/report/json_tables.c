@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers the files, functions, frames and stacks of the compact JSON report, and writes each once. */
-#include "user/report/compact_tables.h"
+/* Numbers the files, functions, frames and stacks of the JSON report, and writes each once. */
+#include "user/report/json_tables.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -13,22 +13,22 @@
 
 enum { NONE = UINT32_MAX /* no function, no file */, FOLD_ITEMS = 2 };
 
-struct compact_function {
+struct table_function {
 	u32 name, source; /* the key; NONE = unknown */
 };
 
-struct compact_module {
+struct table_module {
 	u64 id; /* the key */
 };
 
 /* A place in a file, and the frames that it has. */
-struct compact_place {
+struct table_place {
 	u64 module, offset; /* the key */
 	u32 first, nr;	    /* frames, innermost first */
 };
 
 /* One function on a stack. */
-struct compact_frame {
+struct table_frame {
 	u64 offset;
 	u32 function, module; /* numbers; NONE = unknown */
 	u32 line;	      /* 0 = unknown */
@@ -36,28 +36,27 @@ struct compact_frame {
 };
 
 /* A stack of this process, or of all processes that share a table of stacks. */
-struct compact_stack {
+struct table_stack {
 	u64 table, id; /* the key: address of the table, id in it */
 };
 
-void compact_tables_init(struct compact_tables *t, const struct report *r)
+void json_tables_init(struct json_tables *t, const struct report *r)
 {
-	*t = (struct compact_tables){
+	*t = (struct json_tables){
 		.report = r,
 		.names = { .is_raw = true },
 		.sources = { .is_raw = true },
-		.functions = { .item_size = sizeof(struct compact_function),
-			       .key_size = sizeof(struct compact_function) },
-		.modules = { .item_size = sizeof(struct compact_module),
-			     .key_size = sizeof(struct compact_module) },
-		.places = { .item_size = sizeof(struct compact_place),
-			    .key_size = offsetof(struct compact_place, first) },
-		.stacks = { .item_size = sizeof(struct compact_stack),
-			    .key_size = sizeof(struct compact_stack) },
+		.functions = { .item_size = sizeof(struct table_function),
+			       .key_size = sizeof(struct table_function) },
+		.modules = { .item_size = sizeof(struct table_module),
+			     .key_size = sizeof(struct table_module) },
+		.places = { .item_size = sizeof(struct table_place),
+			    .key_size = offsetof(struct table_place, first) },
+		.stacks = { .item_size = sizeof(struct table_stack), .key_size = sizeof(struct table_stack) },
 	};
 }
 
-void compact_tables_fini(struct compact_tables *t)
+void json_tables_fini(struct json_tables *t)
 {
 	intern_strings_fini(&t->names);
 	intern_strings_fini(&t->sources);
@@ -87,9 +86,9 @@ static int add_item(struct intern_table *t, const void *key, u32 *out)
 	return err;
 }
 
-static int add_function(struct compact_tables *t, const struct symbol *s, u32 *out)
+static int add_function(struct json_tables *t, const struct symbol *s, u32 *out)
 {
-	struct compact_function f;
+	struct table_function f;
 	int err = add_text(&t->names, s->function, &f.name);
 
 	if (!err)
@@ -98,10 +97,10 @@ static int add_function(struct compact_tables *t, const struct symbol *s, u32 *o
 	return err || (!s->function && !s->file) ? err : add_item(&t->functions, &f, out);
 }
 
-static int add_frame(struct compact_tables *t, struct code_ref ref, const struct symbol *s)
+static int add_frame(struct json_tables *t, struct code_ref ref, const struct symbol *s)
 {
-	const struct compact_module key = { ref.module };
-	struct compact_frame f = {
+	const struct table_module key = { ref.module };
+	struct table_frame f = {
 		.offset = ref.offset, .line = s->line, .module = NONE, .is_inlined = s->is_inlined
 	};
 	int err = module_get(t->report->modules, ref.module) ? add_item(&t->modules, &key, &f.module) : 0;
@@ -115,11 +114,11 @@ static int add_frame(struct compact_tables *t, struct code_ref ref, const struct
 	return err;
 }
 
-static int add_place(struct compact_tables *t, struct code_ref ref)
+static int add_place(struct json_tables *t, struct code_ref ref)
 {
-	const struct compact_place key = { .module = ref.module, .offset = ref.offset };
+	const struct table_place key = { .module = ref.module, .offset = ref.offset };
 	const struct symbol *symbols;
-	struct compact_place *place;
+	struct table_place *place;
 	size_t number, nr;
 	bool is_new;
 	int err = intern_item(&t->places, &key, &number, &is_new);
@@ -135,10 +134,10 @@ static int add_place(struct compact_tables *t, struct code_ref ref)
 	return err;
 }
 
-int compact_stack(struct compact_tables *t, const struct report_process *p, const struct stack *s,
-		  u32 *number)
+int json_tables_stack(struct json_tables *t, const struct report_process *p, const struct stack *s,
+		      u32 *number)
 {
-	const struct compact_stack key = { (u64)(uintptr_t)p->stacks, s->id };
+	const struct table_stack key = { (u64)(uintptr_t)p->stacks, s->id };
 	size_t nr = 0;
 	bool is_new = false;
 	int err = intern_item(&t->stacks, &key, &nr, &is_new);
@@ -161,11 +160,11 @@ static void write_number(struct json *j, const char *key, u32 number)
 		json_u64(j, key, number);
 }
 
-static void write_modules(struct json *j, const struct compact_tables *t)
+static void write_modules(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "modules");
 	for (size_t i = 0; i < t->modules.nr; i++) {
-		const struct compact_module *key = intern_get(&t->modules, i);
+		const struct table_module *key = intern_get(&t->modules, i);
 		const struct module *m = module_get(t->report->modules, (u32)key->id);
 
 		json_object_begin(j, NULL);
@@ -177,7 +176,7 @@ static void write_modules(struct json *j, const struct compact_tables *t)
 	json_array_end(j);
 }
 
-static void write_functions(struct json *j, const struct compact_tables *t)
+static void write_functions(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "sources");
 	for (size_t i = 0; i < t->sources.nr; i++)
@@ -185,7 +184,7 @@ static void write_functions(struct json *j, const struct compact_tables *t)
 	json_array_end(j);
 	json_array_begin(j, "functions");
 	for (size_t i = 0; i < t->functions.nr; i++) {
-		const struct compact_function *f = intern_get(&t->functions, i);
+		const struct table_function *f = intern_get(&t->functions, i);
 
 		json_object_begin(j, NULL);
 		write_text(j, "name", &t->names, f->name);
@@ -195,10 +194,10 @@ static void write_functions(struct json *j, const struct compact_tables *t)
 	json_array_end(j);
 }
 
-static void write_frames(struct json *j, const struct compact_tables *t)
+static void write_frames(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "frames");
-	for (const struct compact_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
+	for (const struct table_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
 		json_object_begin(j, NULL);
 		write_number(j, "function", f->function);
 		if (f->line)
@@ -219,9 +218,9 @@ static int write_stack(struct json *j, struct intern_table *places, const struct
 
 	json_array_begin(j, NULL);
 	for (size_t i = 0; i < s->nr_frames && !err; i++) {
-		const struct compact_place key = { .module = s->frames[i].module,
-						   .offset = s->frames[i].offset };
-		const struct compact_place *place;
+		const struct table_place key = { .module = s->frames[i].module,
+						 .offset = s->frames[i].offset };
+		const struct table_place *place;
 		size_t number;
 		bool is_new;
 
@@ -234,7 +233,7 @@ static int write_stack(struct json *j, struct intern_table *places, const struct
 	return err;
 }
 
-int compact_tables_write(struct json *j, struct compact_tables *t)
+int json_tables_write(struct json *j, struct json_tables *t)
 {
 	int err = 0;
 
@@ -244,7 +243,7 @@ int compact_tables_write(struct json *j, struct compact_tables *t)
 	write_frames(j, t);
 	json_array_begin(j, "backtraces");
 	for (size_t i = 0; i < t->stacks.nr && !err; i++) {
-		const struct compact_stack *key = intern_get(&t->stacks, i);
+		const struct table_stack *key = intern_get(&t->stacks, i);
 
 		err = write_stack(j, &t->places,
 				  stack_get((const struct stack_table *)(uintptr_t)key->table, key->id));
