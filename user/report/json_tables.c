@@ -28,7 +28,7 @@ struct table_place {
 };
 
 /* One function on a stack. */
-struct table_frame {
+struct written_frame {
 	u64 offset;
 	u32 function, module; /* numbers; NONE = unknown */
 	u32 line;	      /* 0 = unknown */
@@ -100,7 +100,7 @@ static int add_function(struct json_tables *t, const struct symbol *s, u32 *out)
 static int add_frame(struct json_tables *t, struct code_ref ref, const struct symbol *s)
 {
 	const struct table_module key = { ref.module };
-	struct table_frame f = {
+	struct written_frame f = {
 		.offset = ref.offset, .line = s->line, .module = NONE, .is_inlined = s->is_inlined
 	};
 	int err = module_get(t->report->modules, ref.module) ? add_item(&t->modules, &key, &f.module) : 0;
@@ -197,7 +197,7 @@ static void write_functions(struct json *j, const struct json_tables *t)
 static void write_frames(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "frames");
-	for (const struct table_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
+	for (const struct written_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
 		json_object_begin(j, NULL);
 		write_number(j, "function", f->function);
 		if (f->line)

@@ -16,7 +16,7 @@ struct json_tables {
 	struct intern_table places;    /* struct table_place */
 	struct intern_table stacks;    /* struct table_stack */
 	struct intern_table modules;   /* struct table_module */
-	struct table_frame *frames;    /* owned */
+	struct written_frame *frames;  /* owned */
 	u32 nr_frames, max_frames;
 };
 

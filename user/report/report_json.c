@@ -464,7 +464,7 @@ void report_json_tail(struct json *j, const struct report *r)
 }
 
 /* One process while it is written. */
-struct writing {
+struct json_rows {
 	struct json *j;
 	struct json_tables *tables;
 	const struct report *report;
@@ -500,7 +500,7 @@ static void put_numbers(struct json *j, const struct report_process *p, const st
 		json_s64(j, "grown", row->grown);
 }
 
-static int put_leaks(struct writing *w, const struct report_row *row)
+static int put_leaks(struct json_rows *w, const struct report_row *row)
 {
 	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
 						      SCAN_REACHABLE, SCAN_UNSURE };
@@ -514,7 +514,7 @@ static int put_leaks(struct writing *w, const struct report_row *row)
 	return report_why_json(w->j, "why", w->report, w->process, &w->ids, row->why);
 }
 
-static int put_row(struct writing *w, const struct report_row *row)
+static int put_row(struct json_rows *w, const struct report_row *row)
 {
 	const struct alloc_fn *fn = alloc_fn(heap_functions(w->process->heap), row->row.fn);
 	const char *truncated;
@@ -540,14 +540,14 @@ static int put_row(struct writing *w, const struct report_row *row)
 }
 
 /* The keys "threads" and "modules", which the agent leaves out to be small. */
-static int put_sums(const struct writing *w, const struct report_row *rows, size_t nr)
+static int put_sums(const struct json_rows *w, const struct report_row *rows, size_t nr)
 {
 	int err = IS_AGENT ? 0 : report_json_threads(w->j, w->process);
 
 	return IS_AGENT || err ? err : json_modules(w->j, w->report, w->process, rows, nr);
 }
 
-static int put_callers(struct writing *w)
+static int put_callers(struct json_rows *w)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr = 0;
@@ -567,7 +567,7 @@ static int put_callers(struct writing *w)
 static int put_process(struct json *j, struct json_tables *tables, const struct report *r,
 		       const struct report_process *p)
 {
-	struct writing w = { j, tables, r, p, { .list = NULL } };
+	struct json_rows w = { j, tables, r, p, { .list = NULL } };
 	int err = caller_ids_init(&w.ids, r, p);
 
 	json_object_begin(j, NULL);

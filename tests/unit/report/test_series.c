@@ -61,8 +61,7 @@ static int add(struct series *s, const char *name, const char *text, size_t len)
 	return err;
 }
 
-#define STACK(bytes)                                                                                         \
-	"{\"function\": \"malloc\", \"live_bytes\": " #bytes ", \"live_blocks\": 1}"
+#define STACK(bytes) "{\"function\": \"malloc\", \"live_bytes\": " #bytes ", \"live_blocks\": 1}"
 #define PROCESS(pid, comm, bytes)                                                                            \
 	"{\"pid\": " #pid ", \"comm\": \"" comm "\", \"stacks\": [" STACK(bytes) "]}"
 #define REPORT(time, processes)                                                                              \
