@@ -34,7 +34,8 @@ struct recorder_options options_recorder(const struct options *o)
 					  .depth = o->depth,
 					  .part_bytes = o->record_size,
 					  .seek_bytes = o->record_seek,
-					  .part_ns = o->record_ns };
+					  .part_ns = o->record_ns,
+					  .keep = o->keep };
 }
 
 struct source_choice options_source(const struct options *o)
