@@ -436,7 +436,7 @@ SCRIPT
 @test "console: wait: for a number, a time, the end" {
 	stepping
 	asking "$TARGET" -q
-	printf 'wait blocks>9\nprocesses\nwait live<500\nprocesses\n' >&"${CON[1]}"
+	printf 'wait blocks>=10\nprocesses\nwait live<=400\nprocesses\n' >&"${CON[1]}"
 	step 'alloc 10 100'
 	wait_for fate_line 'in 10 blocks'
 	step 'free 6'
@@ -445,7 +445,9 @@ SCRIPT
 	[ -z "$output" ]
 	ask 'wait live>10M 20ms'
 	has 'wait: live>10M: not in the time'
-	for bad in 'wait live' 'wait live>' 'wait live>x' 'wait soon' 'wait 1s 1s' 'wait end never' 'wait size>3'; do
+	ask 'wait blocks>4 20ms'
+	has 'wait: blocks>4: not in the time'
+	for bad in 'wait live' 'wait live>' 'wait live>x' 'wait soon' 'wait 1s 1s' 'wait end never' 'wait size>3' 'wait live=>3'; do
 		ask "$bad"
 		has 'wait: '
 	done
