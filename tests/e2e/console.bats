@@ -113,6 +113,23 @@ live_blocks() {
 	[ "$(grep -c '^  0x' <<<"$output")" -eq "$("$HEAPTAP" console -q -x 'blocks 0 0' r.heaptap | awk '/^  0x/ && ($2 >= 300 || $2 <= 40)' | wc -l)" ]
 }
 
+@test "console: blocks leaked: those of a verdict now" {
+	mkfifo in
+	exec 7<>in
+	start bash -c "exec '$T/again' <'$PWD/in'"
+	asking "$PID" -q
+	echo 'lose 3' >&7
+	ask 'wait allocs>=3 60s'
+	ask 'blocks leaked 0'
+	[ "$(grep -c ' definite ' <<<"$output")" -eq 3 ]
+	lacks reachable
+	echo 'lose 2' >&7
+	ask 'wait allocs>=5 60s'
+	ask 'blocks leaked > leaked.csv'
+	[ "$(grep -c ',definite$' leaked.csv)" -eq 5 ]
+	leave
+}
+
 # bats test_tags=core
 @test "console: scan and why of a recording: what it holds" {
 	recording
