@@ -18,6 +18,7 @@
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/unnamed_file.h"
 
 struct guardian {
 	pid_t pid;
@@ -302,13 +303,13 @@ int guardian_change(struct guardian *g, pid_t pid, int fd)
 	return err ? err : take_answer(g, &c, NULL, 0);
 }
 
-/* Copy @bytes of @rows into a memfd. Returns the descriptor or -errno. */
+/* Copy @bytes of @rows into a file in memory. Returns the descriptor or -errno. */
 static int seal_rows(const void *rows, size_t bytes)
 {
-	auto_close int fd = memfd_create("heaptap-rows", MFD_CLOEXEC);
+	auto_close int fd = unnamed_file_in_memory("heaptap-rows");
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (size_t at = 0; at < bytes;) {
 		ssize_t nr = write(fd, (const char *)rows + at, bytes - at);
 

@@ -113,6 +113,23 @@ live_blocks() {
 	[ "$(grep -c '^  0x' <<<"$output")" -eq "$("$HEAPTAP" console -q -x 'blocks 0 0' r.heaptap | awk '/^  0x/ && ($2 >= 300 || $2 <= 40)' | wc -l)" ]
 }
 
+@test "console: blocks leaked: those of a verdict now" {
+	mkfifo in
+	exec 7<>in
+	start bash -c "exec '$T/again' <'$PWD/in'"
+	asking "$PID" -q
+	echo 'lose 3' >&7
+	ask 'wait allocs>=3 60s'
+	ask 'blocks leaked 0'
+	[ "$(grep -c ' definite ' <<<"$output")" -eq 3 ]
+	lacks reachable
+	echo 'lose 2' >&7
+	ask 'wait allocs>=5 60s'
+	ask 'blocks leaked > leaked.csv'
+	[ "$(grep -c ',definite$' leaked.csv)" -eq 5 ]
+	leave
+}
+
 # bats test_tags=core
 @test "console: scan and why of a recording: what it holds" {
 	recording
@@ -436,7 +453,7 @@ SCRIPT
 @test "console: wait: for a number, a time, the end" {
 	stepping
 	asking "$TARGET" -q
-	printf 'wait blocks>9\nprocesses\nwait live<500\nprocesses\n' >&"${CON[1]}"
+	printf 'wait blocks>=10\nprocesses\nwait live<=400\nprocesses\n' >&"${CON[1]}"
 	step 'alloc 10 100'
 	wait_for fate_line 'in 10 blocks'
 	step 'free 6'
@@ -445,7 +462,9 @@ SCRIPT
 	[ -z "$output" ]
 	ask 'wait live>10M 20ms'
 	has 'wait: live>10M: not in the time'
-	for bad in 'wait live' 'wait live>' 'wait live>x' 'wait soon' 'wait 1s 1s' 'wait end never' 'wait size>3'; do
+	ask 'wait blocks>4 20ms'
+	has 'wait: blocks>4: not in the time'
+	for bad in 'wait live' 'wait live>' 'wait live>x' 'wait soon' 'wait 1s 1s' 'wait end never' 'wait size>3' 'wait live=>3'; do
 		ask "$bad"
 		has 'wait: '
 	done

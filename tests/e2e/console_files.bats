@@ -120,6 +120,20 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	[ "$(wc -l <run.blocks.csv)" -gt 20 ]
 }
 
+@test "files: leaked blocks: verdict, address, size, age and stack of each" {
+	"$HEAPTAP" run -q -o l.json -o l.blocks.csv -o l.blocks.json -- "$T/leak" >/dev/null
+	for verdict in definite indirect possible reachable; do
+		wanted=$(jq ".processes[0].scan.$verdict.blocks" l.json)
+		[ "$(jq --arg v $verdict '[.processes[0].blocks[] | select(.verdict == $v)] | length' l.blocks.json)" -eq "$wanted" ]
+		[ "$(grep -c ",$verdict\$" l.blocks.csv || true)" -eq "$wanted" ]
+	done
+	[ "$(jq '[.processes[0].blocks[] | select(.verdict == "definite").size] | add' l.blocks.json)" -eq \
+		"$(jq '.processes[0].scan.definite.bytes' l.json)" ]
+	# A recording has sums only.
+	console -x 'blocks leaked'
+	has "no verdict on blocks"
+}
+
 @test "files: blocks with the whole stack, some blocks, a report in its format" {
 	console -x 'blocks 0 3 > b.csv' -x 'set verbose on' -x 'blocks 0 3 > v.csv'
 	[ "$(wc -l <b.csv)" -eq 4 ]

@@ -38,7 +38,7 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	lacks 'malloc('
 	[ "$(lines_of "thread $TARGET  free(0x")" -eq 2 ]
 	[ "$(lines_of '  step_frees < main')" -eq 2 ]
-	ask 'log all off'
+	ask 'log off'
 	ask log
 	has 'No function is logged.'
 	step 'free 1'

@@ -47,6 +47,41 @@ slow_link() {
 	untouched "$TARGET"
 }
 
+# over_64_kbit [OPTIONS]: connect by such a link; $TARGET has made much more than that takes in time
+over_64_kbit() {
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=100 segment=500 rate=8000
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / "$@" tcp://192.0.2.2:4600
+	wait_for is_watching
+	step "burst 300000"
+}
+
+@test "links: 64 kbit/s: Ctrl-C leaves out what is on its way, and it is counted as lost" {
+	over_64_kbit
+	kill -INT "$TAP"
+	ended "$TAP" 5 || { cat "$err"; false; }
+	grep -q 'the link is slow: what is still on its way is left out' "$err"
+	is .lost.other 0
+	[ "$(field .lost.allocs)" -gt 1000 ]
+	jq -e '.broken_off != true' "$report"
+	seen_and_lost
+	untouched "$TARGET"
+}
+
+@test "links: 64 kbit/s: --duration ends over there; Ctrl-C leaves out what is on its way" {
+	over_64_kbit --no-scan -t 20s
+	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
+	kill -INT "$TAP"
+	ended "$TAP" 5 || { cat "$err"; false; }
+	grep -q 'what was still on its way is not counted' "$err"
+	jq -e .broken_off "$report"
+	untouched "$TARGET"
+}
+
 @test "links: two hosts; the link stands, then breaks, then works: what was on the way is counted as lost (G7, feature 44)" {
 	two_hosts
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"

@@ -295,6 +295,21 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	grep -q 'needs %n or %t' err
 }
 
+@test "recording: --keep: the last parts stay; without parts it is an error" {
+	"$HEAPTAP" run -q --no-scan -w 'r%n.heaptap' --record-size 64K --keep 2 -- "$T/threads" 4 40000 >out 2>err
+	find . -name 'r*.heaptap' | sort -V >files
+	cat files
+	[ "$(wc -l <files)" -eq 2 ]
+	fails grep -qx ./r1.heaptap files
+	"$HEAPTAP" report -q -o last.json "$(tail -1 files)"
+	jq -e '.processes[0].totals.unknown_frees == 0' last.json
+	run -2 "$HEAPTAP" run --keep 2 -w one.heaptap -o one.json -- true
+	[ "$output" = "heaptap: --keep: needs --output with %n or %t in its name, or --record-size or --record-time" ]
+	# A config file is for all commands.
+	echo 'keep 2' >conf
+	"$HEAPTAP" run -q --config conf -o one.json -- true
+}
+
 # bats test_tags=core
 @test "diff: what a second run holds more, less, by caller; of recordings and of reports" {
 	"$HEAPTAP" run -q -w a.heaptap -o a.json -- "$T/leak" >/dev/null

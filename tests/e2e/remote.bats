@@ -18,6 +18,13 @@ reports_allocs() {
 	is .scan.definite.blocks 32
 }
 
+@test "remote: a server on this machine: names without --sysroot" {
+	serving --wait -- "$T/leak"
+	"$HEAPTAP" connect -q -o "$BATS_TEST_TMPDIR/r.json" "unix:$SOCKET"
+	report=$BATS_TEST_TMPDIR/r.json
+	[ "$(of_function main live_blocks)" -gt 0 ] || jq -e 'any(.functions[]; .name == "main")' "$report"
+}
+
 @test "remote: the report of a C++ program equals the local one" {
 	same_as_local "$T/leak_cpp"
 }

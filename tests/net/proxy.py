@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A proxy that is slow, stops, or closes connections: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]. Both
-ends are paths of UNIX sockets, or HOST:PORT. In each direction bytes are delayed by delay and up to jitter more, in order, and
-sent in pieces of at most segment. SIGHUP stops all bytes on the way. SIGUSR1 closes all connections and refuses new ones.
-SIGUSR2 ends both. SIGTERM ends the proxy. It prints "ready" when it listens."""
+"""A proxy that is slow, stops, or closes connections: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]
+[rate=BYTES]. Both ends are paths of UNIX sockets, or HOST:PORT. In each direction bytes are delayed by delay and up to
+jitter more, in order, sent in pieces of at most segment, and at most rate a second. SIGHUP stops all bytes on the way.
+SIGUSR1 closes all connections and refuses new ones. SIGUSR2 ends both. SIGTERM ends the proxy. It prints "ready" when it
+listens."""
 import os
 import random
 import select
@@ -15,7 +16,7 @@ import time
 ROOM = 256 << 10  # bytes on the way in one direction; the sender must wait when it is full
 
 state = {"cut": False, "stalled": False}
-settings = {"delay": 0, "jitter": 0, "segment": 65536}
+settings = {"delay": 0, "jitter": 0, "segment": 65536, "rate": 0}
 rng = random.Random(1)
 
 
@@ -38,6 +39,7 @@ class Way:
         self.source, self.sink = source, sink
         self.pieces = []  # (time to send, bytes)
         self.size = 0
+        self.free = 0.0  # when the link has sent all that it has
         self.is_over = False
 
     def wants_more(self):
@@ -53,7 +55,11 @@ class Way:
         if self.pieces:
             due = max(due, self.pieces[-1][0])
         for i in range(0, len(data), settings["segment"]):
-            self.pieces.append((due, data[i:i + settings["segment"]]))
+            piece = data[i:i + settings["segment"]]
+            if settings["rate"]:
+                self.free = max(self.free, due) + len(piece) / settings["rate"]
+                due = self.free
+            self.pieces.append((due, piece))
         self.size += len(data)
 
     def give(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The files of the agent: one that stands here in no list is not in it. Rooms from the bottom up.
 AGENT_lib := array call_filter courtesy crc32c elf elf_symbols escape flush hash hash_index human json log \
-	maps parse privileges proc proc_memory sha256 wrap yama
+	maps parse privileges proc proc_memory random sha256 unnamed_file wrap yama
 AGENT_target := alloc_spec allocator image mapped_file module program_link target thread_names
 AGENT_names := data_ref
 AGENT_probe := ifunc note_args notes probe probe_check probe_place
@@ -15,9 +15,9 @@ AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_
 	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_parts scan_read scan_reason \
 	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_walk scan_why \
 	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
-AGENT_stream := out_name record_file recorder span stream_layout stream_split stream_state stream_target \
+AGENT_stream := kept out_name record_file recorder span stream_layout stream_split stream_state stream_target \
 	stream_write
-AGENT_report := caller_id format intern json_tables kept output report report_json report_text report_text_details \
+AGENT_report := caller_id format intern json_tables output report report_json report_text report_text_details \
 	report_text_leaks report_text_misuse report_text_stack report_text_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
 	session_enough session_fill session_heap session_live session_losses session_marks \

@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/unnamed_file.h"
 #include "user/lib/zero.h"
 
 enum { BUFFER = 256 << 10, MAX_WINDOW_BITS = 31, KEPT_FREE = 16 /* one part of so many */ };
@@ -86,12 +87,11 @@ static int unpack(struct unpacking *u, int fd)
 
 int census_unpack(int fd)
 {
-	const char *dir = getenv("TMPDIR");
-	auto_close int to = open(dir && *dir == '/' ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	auto_close int to = unnamed_file("/var/tmp");
 	struct unpacking u = {
 		.zstd = ZSTD_createDCtx(), .in = malloc(BUFFER), .out = malloc(BUFFER), .to = to
 	};
-	int err = !u.zstd || !u.in || !u.out ? -ENOMEM : to < 0 ? -errno : 0;
+	int err = !u.zstd || !u.in || !u.out ? -ENOMEM : to < 0 ? to : 0;
 
 	if (!err && ZSTD_isError(ZSTD_DCtx_setParameter(u.zstd, ZSTD_d_windowLogMax, MAX_WINDOW_BITS)))
 		err = -EINVAL;

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "user/census/census.h"
@@ -21,6 +20,7 @@
 #include "user/lib/proc.h"
 #include "user/lib/progress.h"
 #include "user/lib/status.h"
+#include "user/lib/unnamed_file.h"
 #include "user/report/output.h"
 
 enum { MAX_OUTPUTS = 16 };
@@ -46,11 +46,11 @@ static int write_format(const struct census *c, const struct census_report_optio
 		      (int)c->pid, name);
 		return -EOPNOTSUPP;
 	}
-	fd = memfd_create("heaptap-census", MFD_CLOEXEC);
+	fd = unnamed_file_in_memory("heaptap-census");
 	copy = fd >= 0 ? dup(fd) : -1;
 	out = copy >= 0 ? fdopen(copy, "w") : NULL;
 	if (!out) {
-		err = -errno;
+		err = fd < 0 ? fd : -errno;
 		if (copy >= 0)
 			close(copy);
 		error("scan: cannot write the census: %s", strerror(-err));

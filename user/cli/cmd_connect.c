@@ -88,9 +88,15 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 	if (c->options->record)
 		control_listen(control);
 	is_over = trace(c, s, control, &sig);
-	control_finish(control);
+	/* After the end of --duration the first signal breaks off what is on its way, and the second ends heaptap. */
+	if (is_over || sig)
+		control_finish(control);
 	if (!is_over)
 		connection_stop(&c->connection, s, sig != 0);
+	if (!is_over && !sig) {
+		control_wait(control, -1, 0, &sig);
+		control_finish(control);
+	}
 	session_stop(s);
 	ended = connection_status(&c->connection);
 	if (!source_remote_is_started(c->connection.source))
@@ -106,7 +112,7 @@ int cmd_connect(const struct options *o)
 {
 	struct connect c = { .options = o };
 	const struct control_times times = options_times(o);
-	const struct session_options so = options_session(o);
+	struct session_options so = options_session(o);
 	const struct connection_options co = options_connection(o, &so);
 	const struct output_options oo = options_output(o);
 	struct session *s = NULL;

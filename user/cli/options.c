@@ -266,7 +266,8 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
-	  HELP("keep the files of the last N reports, and remove older ones; 0: keep all") },
+	  HELP("keep the files of the last N reports, and the last N files of a recording in parts, and remove "
+		  "older ones; 0: keep all") },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = WATCHING | IN(SYSTEM), HELP("stop tracing after DUR") },
 	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",

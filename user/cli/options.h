@@ -28,6 +28,7 @@ struct options {
 	u32 depth;				  /* frames per stack */
 	u64 interval_ns, duration_ns, stop_after; /* stop_after: allocations; 0 = none */
 	u32 keep;				  /* files of the last reports; 0 = all */
+	bool is_keep_typed;			  /* and not of the config file alone */
 	struct option_list outputs;
 	const struct report_format *format; /* of outputs without a known ending; NULL = not said */
 	bool events;			    /* report: list the events instead */

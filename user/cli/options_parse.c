@@ -142,6 +142,7 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	/* The first time only looks for --config, --help and --version. */
 	err = parse_options(&typed, argc, argv, end);
 	config = typed.config;
+	o->is_keep_typed = typed.keep;
 	o->want_help = typed.want_help;
 	o->want_version = typed.want_version;
 	o->want_formats = typed.want_formats;
@@ -167,6 +168,16 @@ static int read_suppressions(struct options *o)
 	for (size_t i = 0; i < o->suppressions.nr && !err; i++)
 		err = suppress_add_file(o->suppress, o->suppressions.items[i]);
 	return err == -ENOMEM ? err : err ? -EINVAL : 0;
+}
+
+/* Have the reports names of their own, or the parts of the recording? */
+static bool writes_series(const struct options *o)
+{
+	bool is_one = o->record_size || o->record_ns;
+
+	for (size_t i = 0; i < o->outputs.nr && !is_one; i++)
+		is_one = strstr(o->outputs.items[i], "%n") || strstr(o->outputs.items[i], "%t");
+	return is_one;
 }
 
 /* Check the arguments behind the options: enough, and not too many. Arguments of attach count as --pid. */
@@ -204,6 +215,10 @@ static int check_args(struct options *o, int argc, char **argv)
 		o->fail_on_definite = true;
 	if (o->max_size && o->min_size > o->max_size) {
 		error("--min-size: must not be larger than --max-size");
+		return -EINVAL;
+	}
+	if (o->is_keep_typed && !writes_series(o)) {
+		error("--keep: needs --output with %%n or %%t in its name, or --record-size or --record-time");
 		return -EINVAL;
 	}
 	return 0;

@@ -34,7 +34,8 @@ struct recorder_options options_recorder(const struct options *o)
 					  .depth = o->depth,
 					  .part_bytes = o->record_size,
 					  .seek_bytes = o->record_seek,
-					  .part_ns = o->record_ns };
+					  .part_ns = o->record_ns,
+					  .keep = o->keep };
 }
 
 struct source_choice options_source(const struct options *o)
@@ -174,7 +175,7 @@ struct serve_options options_serve(const struct options *o)
 				       .allow_kill = o->allow_kill };
 }
 
-struct connection_options options_connection(const struct options *o, const struct session_options *session)
+struct connection_options options_connection(const struct options *o, struct session_options *session)
 {
 	return (struct connection_options){ .session = session,
 					    .address = o->nr_args ? o->args[0] : NULL,

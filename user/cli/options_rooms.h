@@ -20,4 +20,4 @@ struct system_options options_system(const struct options *o, const struct sessi
 				     const struct output_options *output);
 struct serve_options options_serve(const struct options *o);
 /* @session is borrowed too. */
-struct connection_options options_connection(const struct options *o, const struct session_options *session);
+struct connection_options options_connection(const struct options *o, struct session_options *session);

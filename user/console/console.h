@@ -101,6 +101,9 @@ void console_serve(struct console *c);
 /* How reports look where the output of the command goes. */
 struct report_options console_look(const struct console *c);
 
+/* Make a verdict, or take the one that the recording has, and @show it. 0, -ECANCELED after Ctrl-C, or -errno. */
+int console_with_verdict(struct console *c, int (*show)(void *ctx, const struct report *r), void *ctx);
+
 /* Log why the command failed, with the line of the script. Returns @err. */
 int __printf(3, 4) console_refuse(const struct console *c, int err, const char *fmt, ...);
 

@@ -166,8 +166,7 @@ static int write_leaks(void *ctx, const struct report *r)
 	return report_text_head(c->out, &shown);
 }
 
-/* Make a verdict, or take the recorded one, and @show it. */
-static int with_verdict(struct console *c, int (*show)(void *ctx, const struct report *r))
+int console_with_verdict(struct console *c, int (*show)(void *ctx, const struct report *r), void *ctx)
 {
 	int err;
 
@@ -178,7 +177,7 @@ static int with_verdict(struct console *c, int (*show)(void *ctx, const struct r
 		session_forget_verdicts(c->session);
 		return -ECANCELED;
 	}
-	err = session_show(c->session, c->pid, show, c);
+	err = session_show(c->session, c->pid, show, ctx);
 	/* The verdict is valid for this moment only. */
 	if (!c->path)
 		session_forget_verdicts(c->session);
@@ -189,7 +188,7 @@ int console_scan(struct console *c, size_t nr, char **words)
 {
 	(void)nr;
 	(void)words;
-	return with_verdict(c, write_leaks);
+	return console_with_verdict(c, write_leaks, c);
 }
 
 /* The holder of the block at @addr, if the recording has it; else NULL. */
@@ -255,7 +254,7 @@ int console_why(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "why: %s: must be an address such as 0x55d0c0de10",
 				      words[0]);
 	c->options.session.verdict.why_addr = addr;
-	err = with_verdict(c, addr ? write_asked : write_whys);
+	err = console_with_verdict(c, addr ? write_asked : write_whys, c);
 	c->options.session.verdict.why_addr = 0;
 	return err;
 }

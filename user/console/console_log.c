@@ -263,6 +263,11 @@ int console_log(struct console *c, size_t nr, char **words)
 		list(c);
 		return 0;
 	}
+	if (nr == 1 && !strcmp(words[0], "off")) {
+		console_log_flush(c, true);
+		console_log_free(c);
+		return 0;
+	}
 	if (has_rate && (parse_u64(words[1], &rate) || !rate || rate > MAX_RATE))
 		return console_refuse(c, -EINVAL,
 				      "log: %s: must be on, off, or a number of calls a second, up "

@@ -207,10 +207,13 @@ int console_blocks(struct console *c, size_t nr, char **words)
 	if (v.write != report_blocks_text)
 		v.options.top = 0;
 	/* The argument 0 means all callers. */
-	if (nr && strcmp(words[0], "0"))
+	v.options.want_leaked = nr && !strcmp(words[0], "leaked");
+	if (nr && strcmp(words[0], "0") && !v.options.want_leaked)
 		err = take_id(c, "blocks", words[0], &v.options.only);
 	if (!err && nr > 1)
 		err = take_key(&v, "blocks", 1, words + 1);
+	if (!err && v.options.want_leaked)
+		return console_with_verdict(c, write_view, &v);
 	return err ? err : show(&v);
 }
 

@@ -27,8 +27,8 @@ static const struct wait_key keys[] = {
 
 /* "live>10M" */
 struct condition {
-	const struct wait_key *key; /* NULL = wait for the end of the processes */
-	bool is_less;
+	const struct wait_key *key;  /* NULL = wait for the end of the processes */
+	bool is_less, is_equal_fine; /* "<=" and ">=" */
 	u64 value;
 };
 
@@ -47,6 +47,8 @@ static int parse_condition(struct condition *cond, const char *text)
 	if (!cond->key || !text[len])
 		return -EINVAL;
 	text += len + 1;
+	cond->is_equal_fine = *text == '=';
+	text += cond->is_equal_fine;
 	err = cond->key->is_bytes ? parse_size(text, &cond->value) : parse_u64(text, &cond->value);
 	return err ? -EINVAL : 0;
 }
@@ -60,6 +62,8 @@ static bool is_met(const struct console *c, const struct condition *cond)
 		return false;
 	sums = session_sums(c->session, c->pid);
 	value = *(const u64 *)(const void *)((const char *)&sums + cond->key->field);
+	if (value == cond->value)
+		return cond->is_equal_fine;
 	return cond->is_less ? value < cond->value : value > cond->value;
 }
 
@@ -121,7 +125,7 @@ int console_wait(struct console *c, size_t nr, char **words)
 		return console_refuse(
 			c, -EINVAL,
 			"wait: %s: must be a duration such as 10s, or end, or live, peak, blocks, "
-			"allocs or frees with < or > and a number (live>10M)",
+			"allocs or frees with <, <=, > or >= and a number (live>10M)",
 			words[0]);
 	if (ns)
 		console_wait_for(c, ns, NULL, NULL);

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "user/heap/heap_private.h"
+#include "user/lib/random.h"
 
 enum {
 	MAX_PENDING = 256, /* more than the threads that are in realloc at once; searched one by one */
@@ -19,7 +19,7 @@ static u64 random_seed(void)
 {
 	u64 seed = 0;
 
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+	if (random_fill(&seed, sizeof(seed)))
 		seed = (u64)clock() ^ (uintptr_t)&seed;
 	return seed;
 }

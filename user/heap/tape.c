@@ -11,7 +11,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 
 #include "user/lib/digits.h"
 #include "user/lib/hash_index.h"
+#include "user/lib/unnamed_file.h"
 
 enum {
 	WRITE_BYTES = 1 << 15,
@@ -162,29 +162,10 @@ static int kinds_reserve(struct tape_kinds *k)
 	return kinds_grow(k);
 }
 
-/* A file without a name. O_TMPFILE is not known to every file system; tmpfile() knows no TMPDIR. */
-static int open_unnamed(void)
-{
-	const char *dir = getenv("TMPDIR");
-	int fd = open(dir && *dir == '/' ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	FILE *file;
-
-	if (fd >= 0)
-		return fd;
-	file = tmpfile();
-	if (!file)
-		return -errno;
-	fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		fd = -errno;
-	fclose(file);
-	return fd;
-}
-
 static int write_file(struct tape *t)
 {
 	if (t->fd < 0) {
-		int fd = open_unnamed();
+		int fd = unnamed_file("/tmp");
 
 		if (fd < 0)
 			return fd;

@@ -38,6 +38,8 @@ static void write_line(char *text, size_t size)
 	if (work.all)
 		len += snprintf(text + len, size - (size_t)len, ", %s of %s", human_bytes(work.done).text,
 				human_bytes(work.all).text);
+	else if (work.done)
+		len += snprintf(text + len, size - (size_t)len, ", %s", human_bytes(work.done).text);
 	snprintf(text + len, size - (size_t)len, ", %" PRIu64 " s", s);
 }
 

@@ -16,7 +16,7 @@ void progress_begin(const char *what);
 /* The work is in this phase from now on; @phase must stay. Any thread may call it. */
 void progress_phase(const char *phase);
 
-/* @done of @all bytes are done in this phase; 0 of 0 = not known. Any thread may call it. */
+/* @done of @all bytes are done in this phase; 0 = not known. Any thread may call it. */
 void progress_bytes(u64 done, u64 all);
 
 /* The work is over, and the line goes. Call it before others write to the terminal. */

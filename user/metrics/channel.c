@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/unnamed_file.h"
 
 union control_room {
 	struct cmsghdr head;
@@ -65,12 +66,12 @@ int channel_take(int channel, struct channel_message *m, int *fd)
 
 int channel_make_file(int *fd, const char *name, int (*write)(void *ctx, FILE *out), void *ctx)
 {
-	auto_close int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_close int file = unnamed_file_in_memory(name);
 	int copy, err, close_err;
 	FILE *out;
 
 	if (file < 0)
-		return -errno;
+		return file;
 	copy = fcntl(file, F_DUPFD_CLOEXEC, 3);
 	out = copy < 0 ? NULL : fdopen(copy, "w");
 	if (!out) {

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -17,6 +16,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/unnamed_file.h"
 #include "user/lib/zero.h"
 #include "user/target/mapped_file.h"
 #include "user/names/reader.h"
@@ -51,12 +51,12 @@ static bool is_stable(int fd, const struct stat *st)
 /* Replace *@fd by a copy of the file in memory. Holes stay holes. */
 static int copy_to_memory(int *fd, u64 size)
 {
-	auto_close int copy = memfd_create("symbols", MFD_CLOEXEC);
+	auto_close int copy = unnamed_file_in_memory("symbols");
 	auto_free char *block = malloc(BLOCK);
 	u64 pos = 0;
 
 	if (copy < 0)
-		return -errno;
+		return copy;
 	if (!block)
 		return -ENOMEM;
 	if (ftruncate(copy, size) < 0)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
@@ -17,6 +16,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
+#include "user/lib/unnamed_file.h"
 
 typedef int fetch_fn(void *client, const unsigned char *build_id, int len, char **path);
 typedef int progress_fn(void *client, long done, long size);
@@ -121,7 +121,7 @@ int symbol_server_new(struct symbol_server **out)
 	}
 	s->set_progress(s->client, on_progress);
 	if (s->set_verbose_fd)
-		s->talk = memfd_create("heaptap-servers", MFD_CLOEXEC);
+		s->talk = unnamed_file_in_memory("heaptap-servers");
 	if (s->talk >= 0 && s->set_verbose_fd)
 		s->set_verbose_fd(s->client, s->talk);
 	*out = s;

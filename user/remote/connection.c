@@ -8,12 +8,22 @@
 #include "user/remote/discover.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/progress.h"
 #include "user/lib/status.h"
 #include "user/session/busy_signals.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
 
-enum { POLL_MS = 20, END_MS = 30000, ANSWER_MS = 800, FAR_ANSWER_MS = 4500, QUEUE_BYTES = 4 << 20 };
+enum {
+	POLL_MS = 20,
+	END_MS = 30000,
+	ANSWER_MS = 800,
+	FAR_ANSWER_MS = 4500,
+	SLOW_MS = 700,
+	SLOW_BYTES_MS = 64, /* a link with less in a millisecond is slow */
+	CUT_MS = 3000,
+	QUEUE_BYTES = 4 << 20
+};
 
 bool connection_is_address(const char *text)
 {
@@ -123,7 +133,11 @@ int connection_init(struct connection *c, const struct connection_options *o)
 					      .max_followed = o->max_followed,
 					      .wants_exit_scan = o->session->scan != SCAN_NEVER,
 					      .link = { .queue_bytes = QUEUE_BYTES } } };
-	return find_address(c);
+	if (find_address(c))
+		return -EINVAL;
+	if (!o->session->names.sysroot && net_addr_is_local(&c->remote.link.addr))
+		o->session->names.sysroot = "/";
+	return 0;
 }
 
 int connection_open(struct connection *c, struct session **out, struct outputs *outs)
@@ -160,51 +174,124 @@ void connection_round(struct connection *c, struct session *s, struct control *c
 	source_remote_let_exit(c->source);
 }
 
+/* Answers of the other side to a ping. */
+enum answer {
+	ANSWER_THERE,
+	ANSWER_NONE, /* nothing comes at all */
+	ANSWER_SLOW, /* it is behind much that is on its way over a slow link */
+};
+
+/* One that is only busy with much to send may take longer, but much comes then. */
+static bool is_slow(const struct connection *c, u64 since_ms, u64 bytes)
+{
+	u64 ms = clock_now_ms() - since_ms;
+
+	bytes = source_remote_bytes(c->source) - bytes;
+	return !net_addr_is_local(&c->remote.link.addr) && ms >= SLOW_MS && bytes &&
+	       bytes / ms < SLOW_BYTES_MS;
+}
+
 /*
- * Does the other side answer in time? One that is only busy with much to send may take longer. After an interruption of
- * some seconds, TCP waits as long again before it sends once more.
+ * Does the other side answer in time? After an interruption of some seconds, TCP waits as long again before it sends
+ * once more.
  */
-static bool answers(const struct connection *c, struct session *s)
+static enum answer ask(const struct connection *c, struct session *s)
 {
 	u64 limit_ms = net_addr_is_local(&c->remote.link.addr) ? ANSWER_MS : FAR_ANSWER_MS, silent_ms;
+	u64 since_ms = clock_now_ms(), bytes = source_remote_bytes(c->source);
 
 	source_remote_call(c->source);
 	while (source_remote_is_silent(c->source, &silent_ms)) {
 		if (silent_ms >= limit_ms)
-			return false;
+			return ANSWER_NONE;
+		if (is_slow(c, since_ms, bytes))
+			return ANSWER_SLOW;
 		if (session_poll(s))
 			break;
+		remote_wait(session_wait_fd(s), POLL_MS);
+	}
+	return ANSWER_THERE;
+}
+
+/* Take what comes until the other side has stopped. False: nothing came for END_MS, or a signal came. */
+static bool take_rest(struct connection *c, struct session *s)
+{
+	u64 bytes = source_remote_bytes(c->source), first = bytes, heard_ms = clock_now_ms();
+
+	while (!session_poll(s)) {
+		if (source_remote_bytes(c->source) != bytes)
+			heard_ms = clock_now_ms();
+		bytes = source_remote_bytes(c->source);
+		progress_bytes(bytes - first, 0);
+		if (control_is_stop_pending() || clock_now_ms() - heard_ms > END_MS)
+			return false;
+		if (source_remote_exiting(c->source))
+			source_remote_let_exit(c->source);
 		remote_wait(session_wait_fd(s), POLL_MS);
 	}
 	return true;
 }
 
-void connection_stop(struct connection *c, struct session *s, bool is_hurried)
+/* Leave out what is on its way, and have it counted over there, if that is possible within CUT_MS. */
+static void cut(struct connection *c, struct session *s)
 {
-	u64 end_ms = clock_now_ms() + END_MS;
+	u64 end_ms = clock_now_ms() + CUT_MS;
+	bool is_over = !source_remote_cut(c->source), is_asked = false;
 
-	/* The server may be stopped, or the network may be cut. */
-	if (is_hurried && !answers(c, s)) {
-		source_remote_leave(c->source);
-		return;
-	}
-	if (c->options.session->scan != SCAN_NEVER)
-		session_scan(s, NULL, true);
-	if (c->options.want_kill && session_kill(s)) {
-		error("%s: --kill: the other side does not allow to end its program (serve --allow-kill)",
-		      command_of(c));
-		c->is_kill_refused = true;
-	}
-	source_remote_stop(c->source);
-	while (!session_poll(s)) {
-		if (clock_now_ms() > end_ms) {
-			warn("%s: the other side does not stop", command_of(c));
-			break;
+	info("%s: the link is slow: what is still on its way is left out", command_of(c));
+	while (!is_over && clock_now_ms() < end_ms) {
+		is_over = session_poll(s);
+		if (!is_asked && source_remote_has_asked(c->source)) {
+			/* The probes go out again at once. */
+			source_remote_stop(c->source);
+			is_asked = true;
 		}
-		if (source_remote_exiting(c->source))
-			source_remote_let_exit(c->source);
 		remote_wait(session_wait_fd(s), POLL_MS);
 	}
+	source_remote_leave(c->source, "what was still on its way is not counted");
+}
+
+static void kill_over_there(struct connection *c, struct session *s)
+{
+	if (!c->options.want_kill || !session_kill(s))
+		return;
+	error("%s: --kill: the other side does not allow to end its program (serve --allow-kill)",
+	      command_of(c));
+	c->is_kill_refused = true;
+}
+
+/* Take the last verdict and the last events. False: a signal breaks it off, or the other side does not stop. */
+static bool finish(struct connection *c, struct session *s)
+{
+	bool is_done = false;
+
+	progress_begin(command_of(c));
+	progress_phase("what is on its way comes; Ctrl-C leaves it out");
+	if (c->options.session->scan != SCAN_NEVER)
+		session_scan(s, NULL, true);
+	if (!control_is_stop_pending()) {
+		kill_over_there(c, s);
+		source_remote_stop(c->source);
+		is_done = take_rest(c, s);
+	}
+	progress_end();
+	return is_done;
+}
+
+void connection_stop(struct connection *c, struct session *s, bool is_hurried)
+{
+	enum answer answer = is_hurried ? ask(c, s) : ANSWER_THERE;
+	bool is_done = answer == ANSWER_THERE && finish(c, s);
+
+	/* The server may be stopped, or the network may be cut. */
+	if (answer == ANSWER_NONE)
+		source_remote_leave(c->source,
+				    "the other side does not answer; what is known until now is reported");
+	else if (answer == ANSWER_SLOW || (!is_done && control_is_stop_pending()))
+		cut(c, s);
+	else if (!is_done)
+		source_remote_leave(c->source,
+				    "the other side does not stop; what is known until now is reported");
 }
 
 int connection_status(const struct connection *c)

@@ -12,9 +12,9 @@ struct session_options;
 
 /* Options of a connection. Strings are borrowed. */
 struct connection_options {
-	const struct session_options *session; /* borrowed for the life of the connection */
-	const char *address;		       /* NULL = none was given */
-	char **program; /* the program to start over there, NULL-terminated; NULL = none */
+	struct session_options *session; /* borrowed for the life of the connection */
+	const char *address;		 /* NULL = none was given */
+	char **program;			 /* the program to start over there, NULL-terminated; NULL = none */
 	const char *listen, *token_file;
 	bool discover, thin, want_kill;
 	bool is_insecure_fine; /* TCP may leave this machine */
@@ -33,7 +33,10 @@ struct connection {
 /* Does @text begin like an address: ssh://, unix:, tcp://? */
 bool connection_is_address(const char *text);
 
-/* Find the address of the server; --discover blocks. 0, or -EINVAL, logged: the command line is wrong. */
+/*
+ * Find the address of the server; --discover blocks. Of a server on this machine the programs are here, too: without
+ * another sysroot that is /. 0, or -EINVAL, logged: the command line is wrong.
+ */
 int connection_init(struct connection *c, const struct connection_options *o) __must_check;
 
 /* Connect. session_poll() has events after source_remote_is_started(). 0 or -errno, logged. */
@@ -46,9 +49,10 @@ int connection_open(struct connection *c, struct session **out, struct outputs *
 void connection_round(struct connection *c, struct session *s, struct control *control);
 
 /*
- * Take the last verdict, remove the probes over there, and take the last events. Waits at most 30 s. @is_hurried:
- * somebody waits for it, so the other side is left without all that if it does not answer within a second, or 5 s where
- * it is on another machine.
+ * Take the last verdict, remove the probes over there, and take the last events, as long as something comes at least
+ * each 30 s, and until a signal. @is_hurried: somebody waits for it, so the other side is left without all that if it
+ * does not answer within a second, or 5 s where it is on another machine. Over a slow link what is on its way is left
+ * out then, and counted over there.
  */
 void connection_stop(struct connection *c, struct session *s, bool is_hurried);
 

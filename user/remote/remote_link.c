@@ -27,6 +27,7 @@ struct remote_link {
 	struct wire_out out;
 	struct wire_auth auth;
 	u64 since_ms, heard_ms, sent_ms, again_ms;
+	u64 nr_bytes; /* that have come */
 	char why[160];
 };
 
@@ -172,11 +173,13 @@ static void move_bytes(struct remote_link *l)
 	is_deaf = wire_out_write(&l->out, l->fd) != 0;
 	got = wire_in_read(&l->in, l->fd);
 	/* A peer that has gone may have sent something before: handle what was read first. */
-	if (got > 0)
+	if (got > 0) {
 		l->heard_ms = now;
-	else if (got < 0 || is_deaf)
+		l->nr_bytes += (u64)got;
+	}
+	if (got < 0 || (!got && is_deaf))
 		give_up(l, !got || got == -EPIPE ? "the other side went away" : strerror(-got));
-	else if (l->state == REMOTE_UP && now - l->heard_ms >= REMOTE_SILENCE_MS)
+	else if (!got && l->state == REMOTE_UP && now - l->heard_ms >= REMOTE_SILENCE_MS)
 		give_up(l, "nothing heard of the other side for 30 s");
 }
 
@@ -225,6 +228,17 @@ u32 remote_link_number(const struct remote_link *l)
 u64 remote_link_silent_ms(const struct remote_link *l)
 {
 	return clock_now_ms() - l->heard_ms;
+}
+
+u64 remote_link_bytes(const struct remote_link *l)
+{
+	return l->nr_bytes;
+}
+
+void remote_link_renew(struct remote_link *l)
+{
+	give_up(l, "");
+	l->again_ms = 0;
 }
 
 int remote_link_fd(const struct remote_link *l)

@@ -55,6 +55,12 @@ struct wire_out *remote_link_out(struct remote_link *l);
 /* Close the connection; remote_link_poll() connects again if that is possible. */
 void remote_link_drop(struct remote_link *l, const char *why);
 
+/* Bytes that have come, over all connections. */
+u64 remote_link_bytes(const struct remote_link *l);
+
+/* Close the connection, and connect again with the next remote_link_poll(). What is on its way here is gone. */
+void remote_link_renew(struct remote_link *l);
+
 /* The descriptor that is readable when there is something to do; changes with the connection; -1 = none. */
 int remote_link_fd(const struct remote_link *l);
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -14,6 +13,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/random.h"
 #include "user/source/caps.h"
 #include "user/source/record.h"
 #include "user/stream/stream_losses.h"
@@ -275,7 +275,7 @@ int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *
 		return -ENOMEM;
 	t->options = *o;
 	t->tuning = o->tuning;
-	if (getrandom(&t->id, sizeof(t->id), 0) != sizeof(t->id))
+	if (random_fill(&t->id, sizeof(t->id)))
 		t->id = clock_ns(CLOCK_REALTIME);
 	err = module_table_new(&t->modules);
 	if (!err)

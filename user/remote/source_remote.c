@@ -68,7 +68,9 @@ static void on_started(struct remote_source *s, struct wire_view *v)
 		remote_stream_restart(s->stream, is_again);
 		if (!is_again)
 			source_remote_keep_left_out(s);
-		info("connect: the connection is back after %.1f s", (clock_now_ms() - t->lost_ms) / 1e3);
+		if (t->lost_ms)
+			info("connect: the connection is back after %.1f s",
+			     (clock_now_ms() - t->lost_ms) / 1e3);
 	}
 	t->id = id;
 	t->may_kill = may_kill;
@@ -169,6 +171,14 @@ static int on_frame(struct remote_source *s, const struct wire_frame *f, const s
 	return 0;
 }
 
+/* Questions on the connection that is lost have no answer. */
+static void forget_connection(struct remote_source *s)
+{
+	s->trace.start = START_NOT_ASKED;
+	s->tuning.nr_unanswered = 0;
+	source_remote_lose_scan(s);
+}
+
 static void on_lost(struct remote_source *s)
 {
 	struct remote_trace *t = &s->trace;
@@ -178,9 +188,7 @@ static void on_lost(struct remote_source *s)
 		end(s, REMOTE_BROKEN, remote_link_why(s->link));
 		return;
 	}
-	t->start = START_NOT_ASKED;
-	s->tuning.nr_unanswered = 0;
-	source_remote_lose_scan(s);
+	forget_connection(s);
 	if (!t->was_started)
 		return;
 	if (t->life == REMOTE_STOPPING) {
@@ -340,14 +348,36 @@ bool source_remote_is_silent(const struct source *source, u64 *ms)
 	return true;
 }
 
-void source_remote_leave(struct source *source)
+void source_remote_leave(struct source *source, const char *why)
 {
 	struct remote_source *s = remote_self(source);
 
 	source_remote_stop(source);
 	/* Should the other side be alive after all, it finds the request before the end of the connection. */
 	remote_link_poll(s->link);
-	end(s, REMOTE_BROKEN, "the other side does not answer; what is known until now is reported");
+	end(s, REMOTE_BROKEN, why);
+}
+
+u64 source_remote_bytes(const struct source *source)
+{
+	return remote_link_bytes(remote_self(source)->link);
+}
+
+bool source_remote_cut(struct source *source)
+{
+	struct remote_source *s = remote_self(source);
+
+	if (s->trace.life != REMOTE_TRACING || !s->trace.was_started || s->options.link.is_listening ||
+	    s->options.link.addr.kind == NET_SSH)
+		return false;
+	forget_connection(s);
+	remote_link_renew(s->link);
+	return true;
+}
+
+bool source_remote_has_asked(const struct source *source)
+{
+	return remote_self(source)->trace.start != START_NOT_ASKED;
 }
 
 int source_remote_kill(struct source *source)

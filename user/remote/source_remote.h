@@ -47,8 +47,18 @@ void source_remote_call(struct source *s);
 /* Has it not answered yet? Then *@ms is the time since the call or since its last frame, whichever is less. */
 bool source_remote_is_silent(const struct source *s, u64 *ms);
 
-/* The server does not answer: ask it to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
-void source_remote_leave(struct source *s);
+/* Bytes that have come from the server. */
+u64 source_remote_bytes(const struct source *s);
+
+/*
+ * Leave out what is on its way: connect again, so that the server counts it as lost. False: it cannot be connected to,
+ * or it was asked to stop already. Events come again after source_remote_has_asked().
+ */
+bool source_remote_cut(struct source *s);
+bool source_remote_has_asked(const struct source *s);
+
+/* Because of @why ask the server to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
+void source_remote_leave(struct source *s, const char *why);
 
 /* Ask the server to end the target by SIGTERM. 0; -EPERM: it does not allow that; or another -errno. */
 int source_remote_kill(struct source *s);

@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/random.h"
 
 static const char magic[8] = "heaptap\n";
 
@@ -22,7 +22,7 @@ static int fill_hello(u8 *hello, u8 flags)
 	memcpy(hello, magic, sizeof(magic));
 	hello[AT_VERSION] = WIRE_VERSION;
 	hello[AT_FLAGS] = flags;
-	return getrandom(hello + AT_NONCE, NONCE_LEN, 0) == NONCE_LEN ? 0 : -EIO;
+	return random_fill(hello + AT_NONCE, NONCE_LEN);
 }
 
 int wire_auth_begin(struct wire_auth *a, bool is_target, const u8 *token, struct wire_out *out)

@@ -23,6 +23,7 @@ struct item {
 
 struct collecting {
 	const struct report *report;
+	const struct report_process *process;
 	struct sorted_blocks *list;
 	size_t room, max; /* max: 0 = all */
 	u64 nr_seen;
@@ -63,6 +64,13 @@ static void make_room(struct collecting *c)
 		c->least = l->blocks[l->nr - 1];
 }
 
+static bool is_leaked(const struct report_process *p, const struct heap_block *b)
+{
+	enum scan_verdict v = report_block_verdict(p, b);
+
+	return v == SCAN_DEFINITE || v == SCAN_INDIRECT || v == SCAN_POSSIBLE;
+}
+
 static int visit_block(void *ctx, const struct heap_block *block)
 {
 	struct collecting *c = ctx;
@@ -72,6 +80,8 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	if (c->nr_seen++ % ASK_EACH == 0 && is_unwanted(c->report))
 		return -ECANCELED;
 	if ((only && block->row + 1 != only) || !report_has_block(c->report, block))
+		return 0;
+	if (c->report->options.want_leaked && !is_leaked(c->process, block))
 		return 0;
 	l->nr_all++;
 	if (c->has_least && compare_blocks(&c->least, block) <= 0)
@@ -152,9 +162,14 @@ static int sort_all(struct sorted_blocks *l, const struct report *r)
 	return err;
 }
 
+enum scan_verdict report_block_verdict(const struct report_process *p, const struct heap_block *b)
+{
+	return p->leaks && p->leaks->blocks.time_ns ? leak_blocks_find(&p->leaks->blocks, b) : SCAN_NONE;
+}
+
 int block_list_init(struct sorted_blocks *l, const struct report *r, const struct report_process *p)
 {
-	struct collecting c = { .report = r, .list = l, .max = r->options.top };
+	struct collecting c = { .report = r, .process = p, .list = l, .max = r->options.top };
 	int err;
 
 	*l = (struct sorted_blocks){ .nr = 0 };

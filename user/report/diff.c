@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
 #include "user/lib/hash_index.h"
+#include "user/lib/random.h"
 
 enum { MAX_ROWS = 1 << 22 };
 
@@ -35,7 +35,7 @@ int diff_new(struct diff **out)
 
 	if (!d)
 		return -ENOMEM;
-	if (getrandom(&d->seed, sizeof(d->seed), 0) != sizeof(d->seed))
+	if (random_fill(&d->seed, sizeof(d->seed)))
 		d->seed = (uintptr_t)d;
 	*out = d;
 	return 0;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,10 +19,11 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
+#include "user/lib/random.h"
 #include "user/lib/wrap.h"
 #include "user/lib/status.h"
 #include "user/report/compressed.h"
-#include "user/report/kept.h"
+#include "user/stream/kept.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
 
@@ -208,6 +208,7 @@ static int output_init(struct output *o, const char *pattern, const struct outpu
 		return refuse(o, strerror(-err), err);
 	o->has_pid = strstr(o->name, "%p");
 	o->is_varying = strstr(o->name, "%n") || strstr(o->name, "%t");
+	o->kept.what = "report";
 	err = open_directory(o);
 	return err ? err : check_existing(o, name, options->force);
 }
@@ -307,9 +308,10 @@ struct temporary {
 static int choose_name(char name[32])
 {
 	u64 random;
+	int err = random_fill(&random, sizeof(random));
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
+	if (err)
+		return err;
 	snprintf(name, 32, ".heaptap-%016" PRIx64, random);
 	return 0;
 }
@@ -504,17 +506,6 @@ static int write_file(struct output *o, const struct content *c, const char *nam
 	return err;
 }
 
-/* Remove the files of reports before the last @nr, of which @number is the newest. */
-static void keep_last(struct output *o, const char *name, u64 number, u64 nr)
-{
-	struct stat st;
-
-	if (!fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) && kept_add(&o->kept, name, number, &st))
-		warn("report: %s: no memory to remove it later", name);
-	if (number > nr)
-		kept_remove(&o->kept, o->dir, number - nr);
-}
-
 /* Log a failure once, and the name of the first report. */
 static int tell(struct output *o, const char *name, int err)
 {
@@ -564,7 +555,7 @@ static int write_named(struct output *o, struct content *c, struct out_values *v
 	if (is_shortened(o, c, err))
 		err = write_file(o, c, name, options->force);
 	if (!err && options->keep && o->is_varying)
-		keep_last(o, name, v->number, options->keep);
+		kept_last(&o->kept, o->dir, name, v->number, options->keep);
 	return tell(o, err ? o->name : name, err);
 }
 

@@ -67,6 +67,7 @@ struct report_options {
 	const struct report_key *sort; /* NULL = live-bytes */
 	u32 top;		       /* callers in the text, 0 = all */
 	u32 only;		       /* the one caller that is wanted, its id + 1; 0 = all */
+	bool want_leaked;	       /* lists of blocks: only those that the last verdict calls leaked */
 	u64 min_size, max_size;	       /* bytes, both included; max_size 0 = no limit */
 	u64 older_ns;		       /* at least so old */
 

@@ -98,6 +98,19 @@ static int for_each(struct blocks *b, FILE *out, const struct report_process *p,
 	return err;
 }
 
+static bool is_judged(const struct report_process *p)
+{
+	return p->leaks && p->leaks->blocks.time_ns;
+}
+
+/* "" if it is not known. */
+static const char *verdict_name(const struct report_process *p, const struct heap_block *b)
+{
+	enum scan_verdict v = report_block_verdict(p, b);
+
+	return v == SCAN_NONE ? "" : scan_verdict_name(v);
+}
+
 static int text_block(FILE *out, struct blocks *all, const struct report_process *p,
 		      const struct heap_block *b)
 {
@@ -106,6 +119,8 @@ static int text_block(FILE *out, struct blocks *all, const struct report_process
 
 	fprintf(out, "  0x%-14" PRIx64 "  %12s  %10s  %6u  ", b->addr, human_bytes(b->size).text,
 		human_duration(age_of(all->report, b)).text, b->row + 1);
+	if (is_judged(p))
+		fprintf(out, "%-9s  ", verdict_name(p, b));
 	report_function(out, p, heap_row_get(p->heap, b->row).fn);
 	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
 		b->is_pending ? ", in a realloc" : "");
@@ -120,9 +135,13 @@ static int text_process(FILE *out, const struct report *r, const struct report_p
 	if (r->nr_processes > 1)
 		report_name(out, p->target);
 	if (!err && !b.list.nr)
-		fputs("  no live block\n", out);
+		fputs(!r->options.want_leaked ? "  no live block\n"
+		      : is_judged(p)	      ? "  no leaked block\n"
+					      : "  no verdict on blocks\n",
+		      out);
 	else
-		fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
+		fprintf(out, "  %-16s  %12s  %10s  %6s  %sby\n", "address", "size", "age", "id",
+			is_judged(p) ? "verdict    " : "");
 	if (!err)
 		err = for_each(&b, out, p, text_block);
 	if (b.list.nr < b.list.nr_all)
@@ -204,7 +223,7 @@ static u32 tid_of(const struct report_process *p, const struct heap_block *b)
 static int csv_block(FILE *out, struct blocks *all, const struct report_process *p,
 		     const struct heap_block *b)
 {
-	char head[5 * (DIGITS_MAX + 1)], tail[DIGITS_MAX + 16], *to = head;
+	char head[5 * (DIGITS_MAX + 1)], tail[DIGITS_MAX + 32], *to = head;
 	const struct field *f = NULL;
 	const u64 numbers[] = { b->size, age_of(all->report, b), b->row + 1 };
 	u32 tid = tid_of(p, b);
@@ -225,6 +244,8 @@ static int csv_block(FILE *out, struct blocks *all, const struct report_process 
 	to = stpcpy(tail, b->is_unsure ? ",true," : ",false,");
 	if (tid)
 		to += digits_u64(to, tid);
+	*to++ = ',';
+	to = stpcpy(to, verdict_name(p, b));
 	*to++ = '\n';
 	fwrite(tail, 1, (size_t)(to - tail), out);
 	return 0;
@@ -236,7 +257,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 
 	/* Unlocked: there may be millions of lines. No other thread writes here. */
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
-	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid\n", out);
+	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid,verdict\n", out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		struct blocks b;
 
@@ -264,6 +285,7 @@ static void json_block(struct json *j, const struct report *r, const struct repo
 		json_u64(j, "tid", tid);
 	else
 		json_null(j, "tid");
+	json_string(j, "verdict", *verdict_name(p, b) ? verdict_name(p, b) : NULL);
 	json_object_end(j);
 }
 

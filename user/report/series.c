@@ -6,12 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
 #include "user/lib/hash_index.h"
+#include "user/lib/random.h"
 #include "user/report/saved.h"
 
 enum { MAX_REPORTS = 1 << 16, MAX_ROWS = 1 << 22, MAX_POINTS = 1 << 24 };
@@ -87,7 +87,7 @@ int series_new(struct series **out)
 
 	if (!s)
 		return -ENOMEM;
-	if (getrandom(&s->seed, sizeof(s->seed), 0) != sizeof(s->seed))
+	if (random_fill(&s->seed, sizeof(s->seed)))
 		s->seed = (uintptr_t)s;
 	*out = s;
 	return 0;

@@ -36,6 +36,8 @@ void leaks_free(struct leaks *l)
 	if (!IS_AGENT && l->asked)
 		leak_why_fini(l->asked);
 	free(l->asked);
+	if (!IS_AGENT)
+		leak_blocks_fini(&l->blocks);
 	free(l);
 }
 
@@ -70,6 +72,8 @@ static int keep(struct leaks *l, const struct scan *scan, const struct leaks_opt
 	l->result = scan_result(scan);
 	if (o->marks)
 		err = leaks_compare(l, scan, heap, o->marks, o->kinds, &left_out);
+	if (!err && !IS_AGENT)
+		err = leak_blocks_init(&l->blocks, scan, heap, left_out);
 	return err ? err : leaks_link(l, scan, heap, left_out);
 }
 

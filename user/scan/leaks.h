@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/scan/leaks_blocks.h"
 #include "user/scan/leaks_marks.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_way.h"
@@ -56,8 +57,9 @@ struct leaks {
 	struct leak_why
 		*whys; /* owned; user/scan/leaks_why.h; one example for each caller that is worth it */
 	size_t nr_whys;
-	struct leak_why *asked; /* owned; the answer to leaks_options.why_addr, NULL = nobody asked */
-	u8 word_size;		/* of the process, bytes */
+	struct leak_why *asked;	   /* owned; the answer to leaks_options.why_addr, NULL = nobody asked */
+	u8 word_size;		   /* of the process, bytes */
+	struct leak_blocks blocks; /* not of a recording */
 };
 
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
@@ -118,10 +120,7 @@ int leaks_find(struct leaks **out, const struct leaks_options *options) __must_c
 int leaks_none(struct leaks **out, const char *why) __must_check;
 void leaks_free(struct leaks *l);
 
-/*
- * Fill in links, and the sums @through of rows, from a scan with verdicts. @left_out: bits from leaks_compare(), or
- * NULL. 0 or -ENOMEM.
- */
+/* Fill in links, and sums @through of rows. @left_out: bits from leaks_compare(), or NULL. 0 or -ENOMEM. */
 int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap,
 	       const u8 *left_out) __must_check;
 

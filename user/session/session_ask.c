@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "user/lib/unnamed_file.h"
 #include "user/session/ask.h"
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
@@ -35,9 +35,9 @@ static int write_format(struct answering *a, const struct ask_format *wanted)
 
 	if (!format)
 		return -EINVAL;
-	fd = memfd_create("heaptap-report", MFD_CLOEXEC);
+	fd = unnamed_file_in_memory("heaptap-report");
 	if (fd < 0)
-		return -errno;
+		return fd;
 	a->reply->fds[a->reply->nr_fds++] = fd;
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	out = fd < 0 ? NULL : fdopen(fd, "w");

@@ -15,6 +15,7 @@
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
 #include "user/lib/path.h"
+#include "user/stream/kept.h"
 #include "user/stream/out_name.h"
 
 struct record_file {
@@ -27,6 +28,8 @@ struct record_file {
 	bool is_regular;
 	u64 size; /* bytes written to it */
 	struct out_values values;
+	u32 keep;	      /* complete files that stay, 0 = all */
+	struct kept kept;     /* with keep */
 	char shown[PATH_MAX]; /* directory and name of the present file */
 };
 
@@ -118,7 +121,7 @@ static int check_name(struct record_file *f)
 	return err ? err : check_existing(f, name);
 }
 
-int record_file_new(struct record_file **out, const char *pattern, bool force)
+int record_file_new(struct record_file **out, const char *pattern, bool force, u32 keep)
 {
 	struct record_file *f = calloc(1, sizeof(*f));
 	int err;
@@ -130,6 +133,8 @@ int record_file_new(struct record_file **out, const char *pattern, bool force)
 	f->pattern = pattern;
 	f->name = path_name(pattern);
 	f->force = force;
+	f->keep = keep;
+	f->kept.what = "record";
 	f->dir = f->fd = -1;
 	f->given = record_file_descriptor(pattern);
 	snprintf(f->shown, sizeof(f->shown), "%s", pattern);
@@ -152,6 +157,7 @@ void record_file_free(struct record_file *f)
 		debug("record: %s: the last bytes were lost", f->shown);
 	if (f->dir >= 0)
 		close(f->dir);
+	kept_fini(&f->kept);
 	free(f);
 }
 
@@ -245,11 +251,14 @@ int record_file_write(struct record_file *f, const void *data, size_t len)
 
 int record_file_next(struct record_file *f)
 {
-	int fd = f->fd;
+	int fd = f->fd, err;
 
 	f->fd = -1;
 	f->size = 0;
-	return fd >= 0 && close(fd) ? -errno : 0;
+	err = fd >= 0 && close(fd) ? -errno : 0;
+	if (fd >= 0 && f->keep && f->is_regular)
+		kept_last(&f->kept, f->dir, path_name(f->shown), f->values.number, f->keep);
+	return err;
 }
 
 u64 record_file_size(const struct record_file *f)

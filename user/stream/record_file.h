@@ -18,9 +18,10 @@ int record_file_descriptor(const char *pattern);
  * Prepare a file named @pattern (borrowed), in which %p, %n, %t stand for the pid, the number of the part and the time.
  * Errors of the name are found now: an unknown placeholder, a directory that is missing or not writable, a file that
  * is there already without @force, a terminal. A pipe or device that is there is written to, and a descriptor
- * (record_file_descriptor()). Nothing is created yet. *@out is owned by the caller. 0, or -errno, logged.
+ * (record_file_descriptor()). Nothing is created yet. Of complete files the last @keep stay, 0: all.
+ * *@out is owned by the caller. 0, or -errno, logged.
  */
-int record_file_new(struct record_file **out, const char *pattern, bool force) __must_check;
+int record_file_new(struct record_file **out, const char *pattern, bool force, u32 keep) __must_check;
 
 /* Close the file. @f may be NULL. */
 void record_file_free(struct record_file *f);

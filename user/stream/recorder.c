@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "user/lib/random.h"
 #include "user/stream/event_list.h"
 #include "user/heap/heap.h"
 #include "user/scan/leaks.h"
@@ -99,7 +99,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	r->seek_bytes = o->seek_bytes;
 	r->part_bytes = o->part_bytes;
 	r->part_ns = o->part_ns;
-	err = record_file_new(&r->file, o->path, o->force);
+	err = record_file_new(&r->file, o->path, o->force, o->part_bytes || o->part_ns ? o->keep : 0);
 	if (!err)
 		err = stream_writer_new(&r->writer, &wo);
 	if (err) {
@@ -114,7 +114,7 @@ int recorder_check(const struct recorder_options *o)
 {
 	struct record_file *f = NULL;
 	bool has_parts = o->part_bytes || o->part_ns;
-	int err = o->path ? record_file_new(&f, o->path, o->force) : 0;
+	int err = o->path ? record_file_new(&f, o->path, o->force, 0) : 0;
 
 	record_file_free(f);
 	if (!err && has_parts && (!o->path || (!strstr(o->path, "%n") && !strstr(o->path, "%t")))) {
@@ -210,7 +210,7 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 		r->ahead_ns = (s64)(mono_ns - clock_now_ns());
 	hello.depth = r->depth;
 	hello.part = r->part;
-	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
+	if (!r->id && random_fill(&r->id, sizeof(r->id)))
 		r->id = hello.real_ns;
 	hello.id = r->id;
 	r->hello = hello;

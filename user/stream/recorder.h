@@ -20,6 +20,7 @@ struct recorder_options {
 	bool force;		 /* overwrite the file */
 	u32 depth;		 /* frames per stack, for STREAM_HELLO */
 	u64 part_bytes, part_ns; /* size and time of a part; 0 = no limit */
+	u32 keep;		 /* parts that stay; 0 = all */
 	u64 seek_bytes;		 /* between seek points; 0 = none */
 };
 

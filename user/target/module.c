@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -16,6 +15,7 @@
 #include "user/lib/hash_index.h"
 #include "user/lib/log.h"
 #include "user/lib/maps.h"
+#include "user/lib/unnamed_file.h"
 #include "user/target/mapped_file.h"
 
 enum {
@@ -282,7 +282,7 @@ int module_add_known(struct module_table *t, const struct module *known, struct 
 static int vdso_entry(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
 {
 	u64 size = line->end - line->start;
-	auto_close int fd = memfd_create("vdso", MFD_CLOEXEC);
+	auto_close int fd = unnamed_file_in_memory("vdso");
 	struct image image = { 0 };
 	auto_free void *copy = NULL;
 	u32 at = 0;

@@ -287,15 +287,13 @@ bool target_is_alive(const struct target *t)
 
 int target_signal(const struct target *t, int sig)
 {
-	int err;
-
 	if (!target_is_alive(t))
 		return -ESRCH;
-	if (t->pidfd >= 0)
-		err = (int)syscall(SYS_pidfd_send_signal, t->pidfd, sig, NULL, 0);
-	else
-		err = kill(t->pid, sig);
-	return err ? -errno : 0;
+	if (t->pidfd >= 0 && !syscall(SYS_pidfd_send_signal, t->pidfd, sig, NULL, 0))
+		return 0;
+	if (t->pidfd >= 0 && errno != ENOSYS)
+		return -errno;
+	return kill(t->pid, sig) ? -errno : 0;
 }
 
 bool target_is_reused(const struct target *t)
