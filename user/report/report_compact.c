@@ -87,8 +87,9 @@ static int put_row(struct compact *c, const struct report_row *row)
 		json_string(c->j, "truncated", truncated);
 	json_string(c->j, "function", fn->name);
 	json_string(c->j, "family", alloc_family_name(fn->family));
+	err = report_json_place(c->j, c->report, c->process, row);
 	put_numbers(c->j, c->process, row);
-	if (c->process->leaks)
+	if (!err && c->process->leaks)
 		err = put_leaks(c, row);
 	json_object_end(c->j);
 	return err;

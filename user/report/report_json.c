@@ -14,9 +14,11 @@
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/report/modules.h"
+#include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_rows.h"
+#include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -46,6 +48,26 @@ static void json_exit(struct json *j, const struct target *t)
 	else
 		json_u64(j, "code", WEXITSTATUS(status));
 	json_object_end(j);
+}
+
+/* The sentence that all outputs begin with. */
+static int json_verdict(struct json *j, const struct report *r, const struct report_process *p)
+{
+	struct report_verdict v;
+	int err = report_verdict_of(&v, r, p);
+
+	json_string(j, "verdict", v.text);
+	return err;
+}
+
+int report_json_place(struct json *j, const struct report *r, const struct report_process *p,
+		      const struct report_row *row)
+{
+	char place[OWN_PLACE_MAX];
+	int err = own_code_name(r, p, row->row.stack, place);
+
+	json_string(j, "place", *place ? place : NULL);
+	return err;
 }
 
 static void json_target(struct json *j, const struct report_process *p)
@@ -295,6 +317,9 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	report_json_id(j, "id", style, row->id);
 	json_string(j, "function", fn->name);
 	json_string(j, "family", alloc_family_name(fn->family));
+	err = IS_AGENT ? 0 : report_json_place(j, r, p, row);
+	if (err)
+		return err;
 	json_u64(j, "allocs", h->allocs);
 	json_u64(j, "frees", h->frees);
 	json_u64(j, "alloc_bytes", h->alloc_bytes);
@@ -490,6 +515,9 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	int err;
 
 	json_target(j, p);
+	err = IS_AGENT ? 0 : json_verdict(j, r, p);
+	if (err)
+		return err;
 	json_allocators(j, p);
 	json_totals(j, p->heap);
 	if (s->is_compact)

@@ -27,6 +27,10 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 int report_json_threads(struct json *j, const struct report_process *p) __must_check;
 
 /* The keys "threads" and "modules" of a process with the callers @rows. 0 or -ENOMEM. */
+/* Write the key "place": the function and line that the caller @row is named by, null without a stack. 0 or -ENOMEM. */
+int report_json_place(struct json *j, const struct report *r, const struct report_process *p,
+		      const struct report_row *row) __must_check;
+
 int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
 		     const struct report_row *rows, size_t nr_rows) __must_check;
 

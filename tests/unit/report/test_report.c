@@ -71,6 +71,7 @@ static void json_stacks(void **state)
 	alloc("malloc", 0x200030, 4, 555);
 	write_report(report_json);
 	has(",\n     \"function\": \"operator new(size)\",\n     \"family\": \"new\",\n"
+	    "     \"place\": \"grow (vec.h:7)\",\n"
 	    "     \"allocs\": 1,\n     \"frees\": 0,\n     \"alloc_bytes\": 100000,\n     "
 	    "\"live_blocks\": 1,\n"
 	    "     \"live_bytes\": 100000,\n     \"peak_bytes\": 100000,\n     \"temporary\": 0,\n"
@@ -124,7 +125,8 @@ static void text_head(void **state)
 	process.nr_allocators = 2;
 	report.options.width = 100;
 	write_report(report_text);
-	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks\n"
+	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks, most of it from grow\n"
+	       "    (vec.h:7)\n"
 	       "prog (pid 1234)  /usr/bin/prog\n\n2 callers by live bytes\n");
 	has("\n\nDetails\n"
 	    "  traced      20.0 s, attached to, source bpf, still running\n"
