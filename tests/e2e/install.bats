@@ -89,7 +89,7 @@ offers_all() {
 @test "install: the demo of a stripped program names its functions, and explains them" {
 	installed install
 	root/usr/bin/heaptap demo >out
-	grep -q '^leaks 5,120 B in 10 blocks, 1 place (demo_open_session in heaptap)$' out
+	grep -q '^leaks 5,120 B in 10 blocks, from demo_open_session (heaptap)$' out
 	[ "$(grep -c '^    ^ ' out)" -ge 8 ]
 	grep -A1 'demo_handle_request in heaptap' out | grep -q 'the place to mend'
 }

@@ -18,7 +18,7 @@ AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_
 AGENT_stream := kept out_name record_file recorder span stream_layout stream_split stream_state stream_target \
 	stream_write
 AGENT_report := caller_id format intern json_tables output report report_json report_text report_text_details \
-	report_text_leaks report_text_misuse report_text_stack report_text_verdict
+	report_text_leaks report_text_misuse report_text_stack report_text_verdict report_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
 	session_enough session_fill session_heap session_live session_losses session_marks \
 	session_memory session_notes session_record session_report session_rules \

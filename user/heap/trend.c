@@ -53,6 +53,7 @@ bool trend_growth(const struct trend *t, struct trend_growth *out)
 		return false;
 	out->before = least_of(t, t->nr / 3, t->nr * 2 / 3);
 	out->after = least_of(t, t->nr * 2 / 3, t->nr);
+	out->span_ns = t->nr * t->slot_ns / 3;
 	return true;
 }
 

@@ -23,6 +23,7 @@ struct trend {
 
 struct trend_growth {
 	u64 before, after; /* least live bytes of the second third, and of the last */
+	u64 span_ns;	   /* length of a third */
 };
 
 /* Begin the slot of @now_ns. For trend_add() only. */

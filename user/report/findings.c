@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/names/symbolize.h"
+#include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
 #include "user/source/source.h"
@@ -165,16 +166,6 @@ const char *finding_file(const struct findings *f, const char *file)
 											: file;
 }
 
-/* Is @file a name below the root? Names that are relative count if there is such a file. */
-static bool is_below_root(const struct findings *f, const char *file)
-{
-	auto_free char *path = NULL;
-
-	if (*file == '/')
-		return finding_file(f, file) != file;
-	return *file != '.' && asprintf(&path, "%s/%s", f->root, file) > 0 && !access(path, F_OK);
-}
-
 static const struct stack *stack_of(const struct finding_item *item, u32 row, const char **truncated)
 {
 	const struct report_row shown = { .row = heap_row_get(item->process->heap, row) };
@@ -192,37 +183,23 @@ const struct stack *finding_stack_get(const struct finding_item *item, u32 row)
 	return stack_of(item, row, &truncated);
 }
 
-/* Take the better ones of the places of the frame @ref. Returns 1 if no later one can be better, 0, or -ENOMEM. */
-static int look_at_frame(const struct findings *f, struct code_ref ref, struct finding_place *place)
-{
-	const struct symbol *symbols;
-	size_t nr;
-	int err = report_symbols(f->report, ref, &symbols, &nr);
-
-	for (size_t i = 0; i < nr && !err; i++) {
-		const struct symbol *s = &symbols[i];
-		bool is_ours = s->file && s->line && is_below_root(f, s->file);
-
-		if (is_ours || (!place->line && s->file && s->line))
-			*place = (struct finding_place){ s->function, finding_file(f, s->file), s->line };
-		if (is_ours)
-			return 1;
-	}
-	return err;
-}
-
 int finding_place(const struct findings *f, const struct finding_item *item, struct finding_place *place)
 {
 	const char *exe = item->process->target->exe;
-	const struct stack *s = finding_stack_get(item, item->row);
+	struct own_code o = { .symbol = NULL };
 	int err = 0;
 
-	*place = (struct finding_place){ 0 };
-	for (size_t i = 0; s && i < s->nr_frames && !err; i++)
-		err = look_at_frame(f, s->frames[i], place);
-	if (!place->file && *exe)
+	if (item->row != MISUSE_NO_ROW)
+		err = own_code_find(f->report, item->process,
+				    heap_row_get(item->process->heap, item->row).stack, &o);
+	*place = (struct finding_place){ o.symbol ? o.symbol->function : NULL, NULL, 0 };
+	if (o.symbol && o.symbol->file && o.symbol->line) {
+		place->file = finding_file(f, o.symbol->file);
+		place->line = o.symbol->line;
+	} else if (*exe) {
 		place->file = finding_file(f, exe);
-	return err < 0 ? err : 0;
+	}
+	return err;
 }
 
 static const char *function_name(const struct finding_item *item, u32 row)

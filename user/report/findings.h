@@ -61,7 +61,7 @@ struct finding_place {
 	u32 line;	      /* 0 = unknown */
 };
 
-/* The innermost frame of @item below the root, or else the innermost with a line. 0 or -ENOMEM. */
+/* The place of @item that all outputs name: user/report/own_code.h. 0 or -ENOMEM. */
 int finding_place(const struct findings *f, const struct finding_item *item,
 		  struct finding_place *place) __must_check;
 

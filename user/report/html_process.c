@@ -9,6 +9,7 @@
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/report/html_slices.h"
+#include "user/report/own_code.h"
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
@@ -19,6 +20,7 @@ struct callers {
 	struct report_row *rows; /* owned */
 	size_t nr;
 	u32 *nodes, *truncated; /* owned; of each row: its stack, and why the stack is cut */
+	u32 *places; /* owned; of each row: the number of the frame that names it (user/report/own_code.h) */
 	struct caller_ids ids;
 };
 
@@ -27,6 +29,7 @@ static void callers_fini(struct callers *c)
 	free(c->rows);
 	free(c->nodes);
 	free(c->truncated);
+	free(c->places);
 	caller_ids_fini(&c->ids);
 }
 
@@ -41,14 +44,20 @@ static int callers_init(struct callers *c, struct html_tables *t, const struct r
 		return err;
 	c->nodes = calloc(c->nr + 1, sizeof(*c->nodes));
 	c->truncated = calloc(c->nr + 1, sizeof(*c->truncated));
-	if (!c->nodes || !c->truncated)
+	c->places = calloc(c->nr + 1, sizeof(*c->places));
+	if (!c->nodes || !c->truncated || !c->places)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->nr && !err; i++) {
 		const char *truncated;
+		struct own_code place;
 
 		err = html_stack(t, r, p, &c->rows[i], &c->nodes[i], &truncated);
 		if (!err)
 			err = html_text(t, truncated, &c->truncated[i]);
+		if (!err)
+			err = own_code_find(r, p, c->rows[i].row.stack, &place);
+		if (!err)
+			c->places[i] = place.symbol ? place.number : HTML_NONE;
 	}
 	return err;
 }
@@ -140,6 +149,7 @@ static int write_callers(struct json *j, struct html_tables *t, const struct rep
 	json_u64(j, "nr", c->nr);
 	html_numbers(j, "node", c->nr, get_number, c->nodes);
 	html_numbers(j, "truncated", c->nr, get_number, c->truncated);
+	html_numbers(j, "place", c->nr, get_number, c->places);
 	err = write_functions(j, t, p, c);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		const struct column_of of = { &columns[i], c->rows };

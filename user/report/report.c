@@ -10,6 +10,7 @@
 #include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 #include "user/report/short_name.h"
@@ -408,16 +409,16 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	return buf;
 }
 
-/* Join the names of the innermost @max functions of the stack @id. */
-static int join_callers(const struct report *r, const struct report_process *p, u64 id, int max, char *text,
-			size_t size)
+/* Join the names of @max functions of the stack @id, from the frame @from outwards. */
+static int join_callers(const struct report *r, const struct report_process *p, u64 id,
+			const struct own_code *from, int max, char *text, size_t size)
 {
 	const struct stack *stack = stack_get(p->stacks, id);
 	size_t used = 0;
 	int shown = 0;
 
 	*text = '\0';
-	for (size_t i = 0; stack && i < stack->nr_frames && shown < max; i++) {
+	for (size_t i = from->frame; stack && i < stack->nr_frames && shown < max; i++) {
 		const struct symbol *symbols;
 		char name[MAX_CALLER_NAME + 32];
 		size_t nr;
@@ -425,7 +426,8 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 
 		if (err)
 			return err;
-		for (size_t k = 0; k < nr && shown < max && used < size; k++) {
+		for (size_t k = i == from->frame ? from->inlined : 0; k < nr && shown < max && used < size;
+		     k++) {
 			used += (size_t)snprintf(
 				text + used, size - used, "%s%s", shown ? " < " : "",
 				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
@@ -435,21 +437,57 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 	return 0;
 }
 
-int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+/* Join the names of @max functions, from that of the program's own code outwards. */
+static int join_own_callers(const struct report *r, const struct report_process *p, u64 id, int max,
+			    char *text, size_t size)
 {
-	return join_callers(r, p, heap_row_get(p->heap, id).stack, MAX_CALLERS, text, size);
+	struct own_code from = { .frame = 0 };
+	int err = IS_AGENT ? 0 : own_code_find(r, p, id, &from);
+
+	*text = '\0';
+	return err ? err : join_callers(r, p, id, &from, max, text, size);
 }
 
-int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+{
+	return join_own_callers(r, p, heap_row_get(p->heap, id).stack, MAX_CALLERS, text, size);
+}
+
+int report_own_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		       size_t size)
 {
-	return join_callers(r, p, heap_row_get(p->heap, id).stack, INT_MAX, text, size);
+	u64 stack = heap_row_get(p->heap, id).stack;
+	char place[OWN_PLACE_MAX];
+	struct own_code own;
+	size_t used;
+	int err = IS_AGENT ? -ENOSYS : own_code_find(r, p, stack, &own);
+
+	if (err)
+		return err;
+	if (!IS_AGENT)
+		snprintf(text, size, "%s", own_code_text(r, &own, place));
+	used = strlen(text);
+	own.inlined++;
+	if (!used || used + sizeof(" < ") > size)
+		return 0;
+	err = join_callers(r, p, stack, &own, INT_MAX, text + used + 3, size - used - 3);
+	if (text[used + 3])
+		memcpy(text + used, " < ", 3);
+	return err;
 }
 
 int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
 			 size_t size)
 {
-	return join_callers(r, p, stack, MAX_CALLERS, text, size);
+	return join_own_callers(r, p, stack, MAX_CALLERS, text, size);
+}
+
+int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+		       size_t size)
+{
+	static const struct own_code innermost;
+
+	return join_callers(r, p, heap_row_get(p->heap, id).stack, &innermost, INT_MAX, text, size);
 }
 
 void report_name(FILE *out, const struct target *t)

@@ -10,6 +10,7 @@
 #include "user/lib/flush.h"
 #include "user/report/findings.h"
 #include "user/report/format.h"
+#include "user/report/report_verdict.h"
 #include "user/target/target.h"
 
 enum { DOUBT_MAX = 512 };
@@ -61,6 +62,21 @@ static int put_finding(FILE *out, const struct findings *f, const struct finding
 	return 0;
 }
 
+/* The sentence that all reports begin with. */
+static int put_verdict(FILE *out, const struct report *r, const struct report_process *p)
+{
+	char comm[4 * TARGET_COMM_LEN];
+	struct report_verdict v;
+	int err = report_verdict_of(&v, r, p);
+
+	fputs("::notice title=heaptap::", out);
+	put_escaped(out, escape_buf(comm, sizeof(comm), p->target->comm), false);
+	fprintf(out, " (pid %d): ", (int)p->target->pid);
+	put_escaped(out, v.text, false);
+	putc('\n', out);
+	return err;
+}
+
 static void put_doubts(FILE *out, const struct report_process *p)
 {
 	char text[DOUBT_MAX];
@@ -77,6 +93,8 @@ int report_github(FILE *out, const struct report *r)
 	struct findings f;
 	int err = findings_init(&f, r);
 
+	for (size_t i = 0; i < r->nr_processes && !err; i++)
+		err = put_verdict(out, r, &r->processes[i]);
 	/* A note has no line of its own: its block goes with that of a definite leak. */
 	for (size_t i = 0; i < f.nr && !err; i++)
 		if (finding_rules[f.list[i].kind].level != LEVEL_NOTE)

@@ -15,9 +15,11 @@
 #include "user/lib/json.h"
 #include "user/report/json_tables.h"
 #include "user/report/modules.h"
+#include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_rows.h"
+#include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -47,6 +49,16 @@ static void json_exit(struct json *j, const struct target *t)
 	else
 		json_u64(j, "code", WEXITSTATUS(status));
 	json_object_end(j);
+}
+
+/* The sentence that all outputs begin with. */
+static int json_verdict(struct json *j, const struct report *r, const struct report_process *p)
+{
+	struct report_verdict v;
+	int err = report_verdict_of(&v, r, p);
+
+	json_string(j, "verdict", v.text);
+	return err;
 }
 
 static void json_target(struct json *j, const struct report_process *p)
@@ -365,6 +377,9 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	int err;
 
 	json_target(j, p);
+	err = IS_AGENT ? 0 : json_verdict(j, r, p);
+	if (err)
+		return err;
 	json_allocators(j, p);
 	json_totals(j, p->heap);
 	json_timeline(j, p->heap);
@@ -514,6 +529,17 @@ static int put_leaks(struct json_rows *w, const struct report_row *row)
 	return report_why_json(w->j, "why", w->report, w->process, &w->ids, row->why);
 }
 
+/* The function and line that the caller is named by. */
+static int put_place(const struct json_rows *w, const struct report_row *row)
+{
+	char place[OWN_PLACE_MAX];
+	int err = own_code_name(w->report, w->process, row->row.stack, place);
+
+	if (*place)
+		json_string(w->j, "place", place);
+	return err;
+}
+
 static int put_row(struct json_rows *w, const struct report_row *row)
 {
 	const struct alloc_fn *fn = alloc_fn(heap_functions(w->process->heap), row->row.fn);
@@ -532,8 +558,9 @@ static int put_row(struct json_rows *w, const struct report_row *row)
 		json_string(w->j, "truncated", truncated);
 	json_string(w->j, "function", fn->name);
 	json_string(w->j, "family", alloc_family_name(fn->family));
+	err = IS_AGENT ? 0 : put_place(w, row);
 	put_numbers(w->j, w->process, row);
-	if (w->process->leaks)
+	if (!err && w->process->leaks)
 		err = put_leaks(w, row);
 	json_object_end(w->j);
 	return err;

@@ -11,6 +11,7 @@
 #include "user/lib/flush.h"
 #include "user/report/findings.h"
 #include "user/report/format.h"
+#include "user/report/report_verdict.h"
 #include "user/target/target.h"
 
 enum { DOUBT_MAX = 512, NS_PER_MS = 1000000, MS_PER_S = 1000 };
@@ -172,11 +173,14 @@ static int put_suite(FILE *out, const struct findings *f, const struct report_pr
 	struct suite s = { .out = open_memstream(&text, &len),
 			   .process = escape_buf(name, sizeof(name), p->target->comm) };
 	u64 ms = f->report->duration_ns / NS_PER_MS;
+	struct report_verdict v;
 	int err;
 
 	if (!s.out)
 		return -ENOMEM;
-	err = put_cases(&s, f, p);
+	err = report_verdict_of(&v, f->report, p);
+	if (!err)
+		err = put_cases(&s, f, p);
 	if (fclose(s.out) && !err)
 		err = -ENOMEM;
 	if (err)
@@ -187,8 +191,10 @@ static int put_suite(FILE *out, const struct findings *f, const struct report_pr
 		" tests=\"%" PRIu64 "\" failures=\"%" PRIu64 "\" errors=\"%" PRIu64 "\" skipped=\"%" PRIu64
 		"\" time=\"%" PRIu64 ".%03" PRIu64 "\">\n",
 		s.nr_tests, s.nr_failures, s.nr_errors, s.nr_skipped, ms / MS_PER_S, ms % MS_PER_S);
-	fprintf(out, "  <properties><property name=\"pid\" value=\"%d\"/></properties>\n",
+	fprintf(out, "  <properties><property name=\"pid\" value=\"%d\"/><property name=\"verdict\"",
 		(int)p->target->pid);
+	put_attribute(out, "value", v.text);
+	fputs("/></properties>\n", out);
 	fputs(text, out);
 	fputs(" </testsuite>\n", out);
 	return 0;

@@ -18,13 +18,17 @@ enum scan_verdict report_block_verdict(const struct report_process *p, const str
 bool report_has_block(const struct report *r, const struct heap_block *b);
 
 /*
- * The innermost two functions on the stack of row @id of the heap, escaped: "make_node < add_node". A function without
- * a name is "ls+0x18032". "" if there is no stack. 0 or -ENOMEM.
+ * The place that row @id of the heap is named by (user/report/own_code.h), and its caller, escaped: "make_node <
+ * add_node". A function without a name is "ls+0x18032". "" if there is no stack. 0 or -ENOMEM.
  */
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		   size_t size) __must_check;
 
-/* All functions on that stack, as many as fit. Otherwise as report_callers(). */
+/* That place with its line, and all functions further out, as many as fit: "make_node (list.c:42) < main". */
+int report_own_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+		       size_t size) __must_check;
+
+/* All functions on that stack, from the innermost one, as many as fit. Otherwise as report_callers(). */
 int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		       size_t size) __must_check;
 

@@ -16,6 +16,7 @@
 #include "user/names/symbolize.h"
 #include "user/report/findings.h"
 #include "user/report/format.h"
+#include "user/report/report_verdict.h"
 #include "user/target/target.h"
 
 /* Break lines down to the parts of a result. */
@@ -282,6 +283,27 @@ static int put_root(struct sarif *s)
 	return 0;
 }
 
+/* The sentences that all reports begin with. */
+static int put_verdicts(struct json *j, const struct report *r)
+{
+	int err = 0;
+
+	json_object_begin(j, "properties");
+	json_array_begin(j, "verdicts");
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		struct report_verdict v;
+
+		err = report_verdict_of(&v, r, &r->processes[i]);
+		json_object_begin(j, NULL);
+		json_u64(j, "pid", (u64)r->processes[i].target->pid);
+		json_string(j, "text", v.text);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+	return err;
+}
+
 static int put_run(struct sarif *s)
 {
 	struct json *j = &s->json;
@@ -295,6 +317,8 @@ static int put_run(struct sarif *s)
 	for (size_t i = 0; i < s->findings->nr && !err; i++)
 		err = put_result(s, &s->findings->list[i]);
 	json_array_end(j);
+	if (!err)
+		err = put_verdicts(j, s->findings->report);
 	json_object_end(j);
 	return err;
 }

@@ -229,12 +229,17 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 		fprintf(out, ", leaks %s in %s",
 			human_bytes(p->leaks->result.sums.of[SCAN_DEFINITE].bytes).text,
 			human_count(p->leaks->result.sums.of[SCAN_DEFINITE].blocks).text);
+	if (p->leaks && p->leaks->result.sums.of[SCAN_DEFINITE].blocks &&
+	    p->leaks->result.sums.of[SCAN_INDIRECT].blocks)
+		fprintf(out, ", and with them %s in %s",
+			human_bytes(p->leaks->result.sums.of[SCAN_INDIRECT].bytes).text,
+			human_count(p->leaks->result.sums.of[SCAN_INDIRECT].blocks).text);
 }
 
 /* Sums for the first line of a report on several processes. */
 struct overview {
 	size_t nr, nr_judged, nr_leaky; /* processes */
-	struct scan_sum definite;
+	struct scan_sum definite, indirect;
 	u64 live_bytes, nr_doubtful; /* possible and unsure blocks */
 };
 
@@ -257,6 +262,8 @@ static struct overview sum_up(const struct report *r)
 		o.nr_leaky += of[SCAN_DEFINITE].blocks != 0;
 		o.definite.bytes += of[SCAN_DEFINITE].bytes;
 		o.definite.blocks += of[SCAN_DEFINITE].blocks;
+		o.indirect.bytes += of[SCAN_INDIRECT].bytes;
+		o.indirect.blocks += of[SCAN_INDIRECT].blocks;
 		o.nr_doubtful += of[SCAN_POSSIBLE].blocks + of[SCAN_UNSURE].blocks;
 	}
 	return o;
@@ -268,6 +275,9 @@ static void text_answer(struct text *t, const struct overview *o)
 		text_tone_begin(t, TONE_WARN);
 		fprintf(t->out, "leaks %s in %s block%s", human_bytes(o->definite.bytes).text,
 			human_count(o->definite.blocks).text, plural(o->definite.blocks));
+		if (o->indirect.blocks)
+			fprintf(t->out, ", and with them %s in %s", human_bytes(o->indirect.bytes).text,
+				human_count(o->indirect.blocks).text);
 		text_tone_end(t);
 		fprintf(t->out, ", in %zu of %zu processes", o->nr_leaky, o->nr);
 	} else if (o->nr_judged) {

@@ -61,19 +61,44 @@ static size_t find_open(const char *name, size_t end)
 	return end;
 }
 
-/* Put "..." in place of the parameters of the function. What is no list of parameters stays: (anonymous namespace). */
+/* The '(' of the parameters of the function, and their ')' in *@end. NULL: none, as in (anonymous namespace). */
+static char *find_parameters(char *name, char **end)
+{
+	static const char word[] = "operator";
+	const size_t len = sizeof(word) - 1;
+	size_t begin;
+
+	*end = strrchr(name, ')');
+	begin = *end ? find_open(name, (size_t)(*end - name)) : 0;
+	if (!begin || strchr(": ", name[begin - 1]) ||
+	    (begin >= len && !strncmp(name + begin - len, word, len)))
+		return NULL;
+	/* Behind the parameters there are only qualifiers, or a mark such as [clone .cold]. */
+	if (!strchr(" &[", (*end)[1]) || strstr(*end, "::"))
+		return NULL;
+	return name + begin;
+}
+
+/* Put "..." in place of the parameters of the function. */
 static void drop_parameters(char *name)
 {
-	char *last = strrchr(name, ')');
-	size_t end = last ? (size_t)(last - name) : 0;
-	size_t begin = last ? find_open(name, end) : 0;
-	bool is_list = begin && !strchr(": ", name[begin - 1]) && end - begin > sizeof(dots);
+	char *end, *list = find_parameters(name, &end);
 
-	/* Behind the parameters there are only qualifiers, or a mark such as [clone .cold]. */
-	if (!is_list || strstr(name + end, "::"))
+	if (!list || end - list <= (ptrdiff_t)sizeof(dots))
 		return;
-	memcpy(name + begin + 1, dots, sizeof(dots) - 1);
-	memmove(name + begin + sizeof(dots), name + end, strlen(name + end) + 1);
+	memcpy(list + 1, dots, sizeof(dots) - 1);
+	memmove(list + sizeof(dots), end, strlen(end) + 1);
+}
+
+char *bare_name(char *buf, size_t size, const char *name, size_t width)
+{
+	char bare[MAX_NAME], *end, *list;
+
+	snprintf(bare, sizeof(bare), "%s", name);
+	list = find_parameters(bare, &end);
+	if (list)
+		*list = '\0';
+	return short_name(buf, size, bare, width);
 }
 
 char *short_name(char *buf, size_t size, const char *name, size_t width)

@@ -11,6 +11,9 @@
  */
 char *short_name(char *buf, size_t size, const char *name, size_t width);
 
+/* As short_name(), of @name without its parameters: "map::find" for "map::find(int const&) const". */
+char *bare_name(char *buf, size_t size, const char *name, size_t width);
+
 /*
  * Write @path without ".", and without ".." as far as a directory before it can be left out, to @to, which has
  * strlen(path) + 2 bytes: "./csu/../sysdeps/x.h" is "sysdeps/x.h". Links are not looked at. Returns @to.

@@ -2,6 +2,7 @@
 /* One run of heaptap: records come in, and go into the heaps of their processes. */
 #include "user/lib/clock.h"
 #include "user/scan/suppress.h"
+#include "user/report/wrappers.h"
 #include "user/session/session_private.h"
 
 #include <errno.h>
@@ -60,6 +61,8 @@ void session_free_process(struct process *p)
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);
 	free(p->reported);
+	if (!IS_AGENT)
+		wrappers_free(p->wrappers);
 	free(p);
 }
 

@@ -13,6 +13,7 @@
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/report/report.h"
+#include "user/report/wrappers.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_live.h"
@@ -193,6 +194,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	session_look(s, p);
 	session_read_losses(s, p);
+	if (!IS_AGENT) {
+		wrappers_free(take_ptr(p->wrappers));
+		err = wrappers_new(&p->wrappers, p->heap, s->stacks);
+	}
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
 					.stacks = s->stacks,
@@ -201,6 +206,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 					.nr_allocators = allocators ? p->target->nr_allocators : 0,
 					.leaks = p->leaks,
 					.trend = &p->trend,
+					.wrappers = p->wrappers,
 					.reported = p->reported,
 					.nr_reported = p->nr_reported,
 					.is_replaced = p->life == PROCESS_REPLACED,
@@ -210,7 +216,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		out->unwatched = p->unwatched;
 		out->leaks = NULL;
 	}
-	if (out->leaks)
+	if (out->leaks && !err)
 		err = session_suppress(s, p);
 	if (note_of(s, p)) {
 		out->no_verdict = note_of(s, p);

@@ -87,8 +87,14 @@ static void judge(struct zoom_answer *f, const struct report_process *p, const s
 		return;
 	if (lost.bytes && lost.bytes >= of[SCAN_REACHABLE].bytes && lost.bytes >= of[SCAN_POSSIBLE].bytes) {
 		f->kind = ANSWER_LEAKS;
-		f->bytes = lost.bytes;
-		f->blocks = lost.blocks;
+		f->bytes = of[SCAN_DEFINITE].bytes;
+		f->blocks = of[SCAN_DEFINITE].blocks;
+		f->through = row->leaks.through;
+		/* Blocks that are lost with those of another caller. */
+		if (!f->blocks) {
+			f->bytes = lost.bytes;
+			f->blocks = lost.blocks;
+		}
 	} else if (of[SCAN_POSSIBLE].bytes > of[SCAN_REACHABLE].bytes) {
 		f->kind = ANSWER_POSSIBLE;
 		f->bytes = of[SCAN_POSSIBLE].bytes;
@@ -136,7 +142,7 @@ static int take_worst(struct zoom_answer *f, const struct report *r, const struc
 		return 0;
 	}
 	judge(f, p, row);
-	err = report_all_callers(r, p, row->id, f->where, sizeof(f->where));
+	err = report_own_callers(r, p, row->id, f->where, sizeof(f->where));
 	cut_names(f->where);
 	return err;
 }
@@ -150,6 +156,7 @@ static int take_report(void *ctx, const struct report *r)
 	f->time_ns = clock_now_ns();
 	f->window = r->window;
 	f->where[0] = f->why[0] = '\0';
+	f->through = (struct scan_sum){ 0 };
 	f->bytes = f->blocks = f->grown = f->held = f->held_needs = 0;
 	if (!p)
 		return 0;
@@ -200,7 +207,12 @@ static void describe(const struct zoom_answer *f, char *text, size_t size)
 		 human_count(f->blocks).text, f->blocks == 1 ? "" : "s");
 	switch (f->kind) {
 	case ANSWER_LEAKS:
-		snprintf(text, size, "leaks %s: %s", sum, where);
+		if (f->through.blocks)
+			snprintf(text, size, "leaks %s, and with them %s in %s: %s", sum,
+				 human_bytes(f->through.bytes).text, human_count(f->through.blocks).text,
+				 where);
+		else
+			snprintf(text, size, "leaks %s: %s", sum, where);
 		break;
 	case ANSWER_POSSIBLE:
 		snprintf(text, size, "holds %s, possibly lost: %s", sum, where);

@@ -40,10 +40,11 @@ struct zoom_answer {
 	struct report_window window; /* then */
 	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
 	u64 bytes, blocks; /* of this caller, all of now, by its kind: lost, or held */
-	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
-	u64 held;	   /* by live blocks of all callers and by the allocator for them, at least */
-	u64 held_needs;	   /* what the process needed then */
-	char why[200];	   /* without a verdict, or unwatched: a reason; escaped */
+	struct scan_sum through; /* of ANSWER_LEAKS: lost with these blocks */
+	u64 grown;		 /* by all callers, since the first verdict, or since tracing began */
+	u64 held;		 /* by live blocks of all callers and by the allocator for them, at least */
+	u64 held_needs;		 /* what the process needed then */
+	char why[200];		 /* without a verdict, or unwatched: a reason; escaped */
 	u64 nr_verdicts;
 
 	/* The last leak verdict, of all callers together. */

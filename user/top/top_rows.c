@@ -105,7 +105,7 @@ static int name_caller(struct top_known *k, const struct report *r, const struct
 	escape_buf(names, sizeof(names) / 2, alloc_fn(heap_functions(p->heap), fn)->name);
 	len = strlen(names);
 	strcpy(names + len, " < ");
-	err = report_all_callers(r, p, k->id, names + len + 3, sizeof(names) - len - 3);
+	err = report_own_callers(r, p, k->id, names + len + 3, sizeof(names) - len - 3);
 	if (err)
 		return err;
 	if (!names[len + 3])

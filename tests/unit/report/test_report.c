@@ -70,7 +70,7 @@ static void json_stacks(void **state)
 	alloc("malloc", 0x200020, 3, STACK_LOST);
 	alloc("malloc", 0x200030, 4, 555);
 	write_report(report_json);
-	has(",\"function\":\"operator new(size)\",\"family\":\"new\",\"allocs\":1,\"alloc_bytes\":100000,"
+	has(",\"function\":\"operator new(size)\",\"family\":\"new\",\"place\":\"grow (vec.h:7)\",\"allocs\":1,\"alloc_bytes\":100000,"
 	    "\"live_blocks\":1,\"live_bytes\":100000,\"peak_bytes\":100000}");
 	has("\"truncated\":\"depth\",");
 	has("\"truncated\":\"none\",");
@@ -120,7 +120,8 @@ static void text_head(void **state)
 	process.nr_allocators = 2;
 	report.options.width = 100;
 	write_report(report_text);
-	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks\n"
+	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks, most of it from grow\n"
+	       "    (vec.h:7)\n"
 	       "prog (pid 1234)  /usr/bin/prog\n\n2 callers by live bytes\n");
 	has("\n\nDetails\n"
 	    "  traced      20.0 s, attached to, source bpf, still running\n"

@@ -64,7 +64,7 @@ class Process {
 		const { nr } = data.callers;
 		this.data = data;
 		this.nr = nr;
-		for (const name of ["node", "truncated", "function"])
+		for (const name of ["node", "truncated", "function", "place"])
 			this[name] = column(data.callers[name], nr, Int32Array);
 		for (const name of COLUMNS)
 			this[name] = column(data.callers[name], nr, Float64Array);
@@ -83,6 +83,11 @@ class Process {
 
 	functionOf(caller) {
 		return report.texts[this.function[caller]];
+	}
+
+	/* The frame that names a caller: the first function of the program's own code. */
+	placeOf(caller) {
+		return stackOf(this.node[caller])[this.place[caller]] || null;
 	}
 
 	/* The sum of a column. Callers that shrank since the last report do not count. */

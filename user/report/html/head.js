@@ -1,15 +1,5 @@
 /* The head of the page: the verdict in words, the main numbers, what to doubt; wrong releases; about the report. */
 
-/* The caller with the largest number in a column, as "make_node (list.c:42)". */
-function worstPlace(process, column) {
-	let best = -1;
-
-	for (let i = 0; i < process.nr; i++)
-		if (process[column][i] > 0 && (best < 0 || process[column][i] > process[column][best]))
-			best = i;
-	return best < 0 ? null : placeOf(stackOf(process.node[best]));
-}
-
 function nameOfPlace(place) {
 	if (!place)
 		return ["a place without a stack"];
@@ -17,24 +7,13 @@ function nameOfPlace(place) {
 	return [el("code", { text: shortName(place.name) }), where ? ` (${where})` : ""];
 }
 
-/* The sentence that the report is about: tone, sentence, the place that it names. */
-function verdictOf(process) {
-	const { data } = process, { scan, totals } = data;
-	const live = totals.live_blocks ? `${inBlocks(totals.live_bytes, totals.live_blocks)} live` : "nothing is live";
-
-	if (!data.watched)
-		return { tone: "unknown", text: "No verdict: nothing could be watched" };
-	if (!scan)
-		return { tone: "unknown", text: `No leak verdict; ${live}`, place: worstPlace(process, "live_bytes"), link: "most of it from" };
-	const lost = { blocks: scan.definite.blocks + scan.indirect.blocks, bytes: scan.definite.bytes + scan.indirect.bytes };
-	if (lost.blocks)
-		return { tone: "bad", text: `${inBlocks(lost.bytes, lost.blocks)} leaked`, place: worstPlace(process, "leaked_bytes"),
-			link: process.leaked_bytes.filter(n => n > 0).length > 1 ? "most of it from" : "from" };
-	if (scan.possible.blocks)
-		return { tone: "maybe", text: `No definite leak; ${live}`,
-			more: [`${inBlocks(scan.possible.bytes, scan.possible.blocks)} possibly leaked, most of it from `,
-				...nameOfPlace(worstPlace(process, "possible_bytes")), ": only pointers into their middle lead to them."] };
-	return { tone: "good", text: `No leaks; ${live}` };
+/* The tone of the sentence that all reports begin with. */
+function toneOf({ watched, scan }) {
+	if (!watched || !scan)
+		return "unknown";
+	if (scan.definite.blocks + scan.indirect.blocks)
+		return "bad";
+	return scan.possible.blocks ? "maybe" : "good";
 }
 
 function scanLine(scan) {
@@ -134,20 +113,19 @@ const hasLosses = ({ lost }) => lost.allocs || lost.frees || lost.stacks || lost
 
 function showVerdict(process) {
 	const { data } = process;
-	const verdict = verdictOf(process);
+	const tone = toneOf(data);
 	const errors = sum(data.errors.map(e => e.count)) + data.errors_dropped;
 	const doubts = doubtsOf(process);
-	const sentence = [verdict.text, ...verdict.place ? [`, ${verdict.link} `, ...nameOfPlace(verdict.place)] : []];
+	const sentence = [data.verdict[0].toUpperCase() + data.verdict.slice(1)];
 	const wrong = errors ? [el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
 		data.errors.length ? `: ${errorKinds(data)}` : ""] : null;
 	/* The worse of the two comes first. */
-	const isWrongFirst = errors && verdict.tone !== "bad";
-	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : verdict.tone), "data-tone": verdict.tone },
+	const isWrongFirst = errors && tone !== "bad";
+	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : tone), "data-tone": tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
 			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
 		el("p", { class: "headline" }, ...isWrongFirst ? wrong : sentence),
 		isWrongFirst ? el("p", { class: "also" }, ...sentence) : null,
-		verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
 		errors && !isWrongFirst ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
 	!data.watched ? null : el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>

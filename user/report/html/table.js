@@ -185,7 +185,7 @@ class Table {
 
 	drawCaller(caller) {
 		const stack = stackOf(this.process.node[caller]);
-		const place = placeOf(stack);
+		const place = this.process.placeOf(caller);
 		const cut = this.process.cutOf(caller);
 		const name = place ? shortName(place.name) : `[stack ${whyCut(cut)}]`;
 		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK) : null;

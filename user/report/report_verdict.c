@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes the verdict on a process as a sentence, so that all outputs have the same words, sums and place. */
+#include "user/report/report_verdict.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/trend.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/report/own_code.h"
+#include "user/source/source.h"
+#include "user/target/target.h"
+
+enum {
+	MAX_LOOKED_AT = 64, /* callers whose places are added up, the largest first */
+	MIN_GROWTH =
+		64 << 10, /* bytes; less than this, or than a twentieth, is no growth for the first line */
+	GROWTH_PERMILLE = 50,
+	REASON_MAX = 400,
+};
+
+static const u64 minute_ns = 60ULL * 1000 * 1000 * 1000;
+
+static __printf(2, 3) void verdict_add(struct report_verdict *v, const char *fmt, ...)
+{
+	size_t used = strlen(v->text);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(v->text + used, sizeof(v->text) - used, fmt, ap);
+	va_end(ap);
+}
+
+static void verdict_add_sum(struct report_verdict *v, const struct scan_sum *sum)
+{
+	verdict_add(v, "%s in %s block%s", human_bytes(sum->bytes).text, human_count(sum->blocks).text,
+		    sum->blocks == 1 ? "" : "s");
+}
+
+/* ---- the place ---- */
+
+/* A caller, and how many bytes of what the sentence is about are its. */
+struct verdict_part {
+	const struct report_row *row;
+	u64 bytes;
+};
+
+static u64 verdict_lost(const struct report_row *row)
+{
+	return row->leaks.sums.of[SCAN_DEFINITE].bytes + row->leaks.through.bytes;
+}
+
+static u64 verdict_possible(const struct report_row *row)
+{
+	return row->leaks.sums.of[SCAN_POSSIBLE].bytes;
+}
+
+static u64 verdict_grown(const struct report_row *row)
+{
+	return row->grown > 0 ? (u64)row->grown : 0;
+}
+
+static u64 verdict_live(const struct report_row *row)
+{
+	return row->row.live_bytes;
+}
+
+static int verdict_compare(const void *a, const void *b)
+{
+	const struct verdict_part *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* The callers with bytes, the largest first, at most MAX_LOOKED_AT: *@list is owned by the caller. 0 or -ENOMEM. */
+static int verdict_list_parts(const struct report_row *rows, size_t nr,
+			      u64 (*bytes)(const struct report_row *row), struct verdict_part **list,
+			      size_t *nr_parts, u64 *all)
+{
+	struct verdict_part *parts = calloc(nr + 1, sizeof(*parts));
+
+	if (!parts)
+		return -ENOMEM;
+	*nr_parts = *all = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (bytes(&rows[i]))
+			parts[(*nr_parts)++] = (struct verdict_part){ &rows[i], bytes(&rows[i]) };
+		*all += bytes(&rows[i]);
+	}
+	qsort(parts, *nr_parts, sizeof(*parts), verdict_compare);
+	*nr_parts = *nr_parts < MAX_LOOKED_AT ? *nr_parts : MAX_LOOKED_AT;
+	*list = parts;
+	return 0;
+}
+
+/* Append the place that has most of @bytes: ", from make_node (list.c:42)". */
+static int verdict_add_place(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			     const struct report_row *rows, size_t nr,
+			     u64 (*bytes)(const struct report_row *row))
+{
+	auto_free struct verdict_part *parts = NULL;
+	auto_free char(*places)[OWN_PLACE_MAX] = calloc(MAX_LOOKED_AT, sizeof(*places));
+	size_t count, most = 0;
+	u64 all;
+	int err = places ? verdict_list_parts(rows, nr, bytes, &parts, &count, &all) : -ENOMEM;
+
+	for (size_t i = 0; !err && i < count; i++) {
+		size_t k = 0;
+
+		err = own_code_name(r, p, parts[i].row->row.stack, places[i]);
+		/* Callers of one place count together. */
+		while (k < i && strcmp(places[k], places[i]) != 0)
+			k++;
+		if (k < i)
+			parts[k].bytes += parts[i].bytes;
+		if (parts[k].bytes > parts[most].bytes)
+			most = k;
+	}
+	/* A leak that grows is named once. */
+	if (err || !count || !*places[most] || strstr(v->text, places[most]))
+		return err;
+	verdict_add(v, ", %sfrom %s",
+		    parts[most].bytes >= all	   ? ""
+		    : parts[most].bytes >= all / 2 ? "most of it "
+						   : "the largest part ",
+		    places[most]);
+	return 0;
+}
+
+/* ---- the parts of the sentence ---- */
+
+static int verdict_leaks(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			 const struct report_row *rows, size_t nr)
+{
+	const struct scan_sum *of = p->leaks->result.sums.of;
+
+	verdict_add(v, "leaks ");
+	verdict_add_sum(v, &of[SCAN_DEFINITE]);
+	if (of[SCAN_INDIRECT].blocks)
+		verdict_add(v, ", and with %s %s in %s", of[SCAN_DEFINITE].blocks == 1 ? "it" : "them",
+			    human_bytes(of[SCAN_INDIRECT].bytes).text,
+			    human_count(of[SCAN_INDIRECT].blocks).text);
+	v->nr_bad = strlen(v->text);
+	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_lost);
+}
+
+/* Nothing is definitely lost. Say what else may be lost, so that nobody takes a doubt for an all-clear. */
+static int verdict_none(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			const struct report_row *rows, size_t nr)
+{
+	const struct scan_sum *possible = &p->leaks->result.sums.of[SCAN_POSSIBLE];
+	const struct scan_sum *unsure = &p->leaks->result.sums.of[SCAN_UNSURE];
+	int err = 0;
+
+	verdict_add(v, possible->blocks || unsure->blocks ? "no definite leaks" : "no leaks");
+	/* An attach sees only the blocks that come later. */
+	if (!p->target->is_started && !p->is_replaced) {
+		verdict_add(v, " among blocks since the attach");
+		if (!p->target->has_exited && !r->is_broken_off)
+			verdict_add(v, " (older ones: heaptap scan %d)", (int)p->target->pid);
+	}
+	if (possible->blocks) {
+		verdict_add(v, "; ");
+		verdict_add_sum(v, possible);
+		verdict_add(v, " possibly leaked");
+		err = IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_possible);
+	}
+	if (unsure->blocks) {
+		verdict_add(v, "; ");
+		verdict_add_sum(v, unsure);
+		verdict_add(v, " unsure");
+	}
+	return err;
+}
+
+static void verdict_missing(struct report_verdict *v, const struct report_process *p)
+{
+	static const char prefix[] = "no leak verdict: ";
+	const char *why = p->no_verdict ? p->no_verdict
+			  : p->leaks	? p->leaks->why
+					: "the memory was not searched";
+	char text[REASON_MAX];
+
+	if (!strncmp(why, prefix, sizeof(prefix) - 1))
+		why += sizeof(prefix) - 1;
+	verdict_add(v, "%s%s", prefix, escape_buf(text, sizeof(text), why));
+	v->nr_bad = strlen(v->text);
+}
+
+/* Does the low-water mark rise, and who makes it rise? */
+static int verdict_growth(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			  const struct report_row *rows, size_t nr)
+{
+	struct trend_growth g;
+	u64 more;
+
+	if (!p->trend || !trend_growth(p->trend, &g) || g.after <= g.before)
+		return 0;
+	more = g.after - g.before;
+	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)
+		return 0;
+	verdict_add(v, "; grows by %s/min",
+		    human_bytes((u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
+	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_grown);
+}
+
+static int verdict_add_live(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			    const struct report_row *rows, size_t nr)
+{
+	struct heap_totals totals = heap_totals(p->heap);
+	size_t used = strlen(v->text);
+	int err = verdict_growth(v, r, p, rows, nr);
+	bool has_growth = v->text[used];
+
+	if (err)
+		return err;
+	if (totals.live_blocks)
+		verdict_add(v, "; %s live in %s block%s", human_bytes(totals.live_bytes).text,
+			    human_count(totals.live_blocks).text, totals.live_blocks == 1 ? "" : "s");
+	else if (!p->target->is_started && !totals.allocs)
+		verdict_add(v, "; nothing was allocated since the attach");
+	else
+		verdict_add(v, "; nothing is live");
+	if (IS_AGENT || p->leaks || has_growth || !totals.live_blocks)
+		return 0;
+	return verdict_add_place(v, r, p, rows, nr, verdict_live);
+}
+
+int report_verdict(struct report_verdict *v, const struct report *r, const struct report_process *p,
+		   const struct report_row *rows, size_t nr)
+{
+	char why[REASON_MAX];
+	int err = 0;
+
+	*v = (struct report_verdict){ .nr_bad = 0 };
+	if (p->unwatched) {
+		verdict_add(v, "no verdict: nothing could be watched: %s",
+			    escape_buf(why, sizeof(why), p->unwatched));
+		v->nr_bad = strlen(v->text);
+		return 0;
+	}
+	if (!p->leaks || !p->leaks->has_verdict) {
+		verdict_missing(v, p);
+	} else if (p->leaks->result.sums.of[SCAN_DEFINITE].blocks) {
+		err = verdict_leaks(v, r, p, rows, nr);
+		return err ? err : verdict_growth(v, r, p, rows, nr);
+	} else {
+		err = verdict_none(v, r, p, rows, nr);
+	}
+	return err ? err : verdict_add_live(v, r, p, rows, nr);
+}
+
+int report_verdict_of(struct report_verdict *v, const struct report *r, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	size_t nr;
+	int err = report_rows(r, p, &rows, &nr, NULL);
+
+	return err ? err : report_verdict(v, r, p, rows, nr);
+}

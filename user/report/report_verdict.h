@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The one sentence about a process that every output begins with. */
+#pragma once
+
+#include "user/report/report.h"
+#include "user/report/report_rows.h"
+
+enum { VERDICT_MAX = 1024 };
+
+struct report_verdict {
+	char text[VERDICT_MAX]; /* one line without its end, escaped */
+	size_t nr_bad;		/* bytes at its beginning that are bad news */
+};
+
+/*
+ * Say what @p leaks, or that it does not, or why that is not known; the place that most of it is from; whether @p
+ * grows, and what is live. @rows as report_rows() gives them. 0, -ENOMEM or -ECANCELED.
+ */
+int report_verdict(struct report_verdict *v, const struct report *r, const struct report_process *p,
+		   const struct report_row *rows, size_t nr) __must_check;
+
+/* As report_verdict(), for a caller that has no rows. */
+int report_verdict_of(struct report_verdict *v, const struct report *r,
+		      const struct report_process *p) __must_check;
