@@ -92,24 +92,40 @@ static int open_trace(struct serve *s, bool is_launch)
 	return err;
 }
 
-/* Attach to all processes of the command line. */
-static int attach_all(struct serve *s)
+/* The processes of the command line, the caller's. 0; or the error of the last name that none has. */
+static int find_all(const struct serve *s, pid_t **out, size_t *nr)
 {
-	size_t nr_attached = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < s->options.nr_targets; i++) {
 		auto_free pid_t *pids = NULL;
-		size_t nr = 0;
+		size_t found = 0;
 
-		err = target_find(s->options.targets[i], &pids, &nr);
-		for (size_t k = 0; !err && k < nr; k++) {
-			int one = serve_trace_attach(s->trace, pids[k], false);
-
-			nr_attached += !one;
-			if (one)
-				err = one;
+		err = target_find(s->options.targets[i], &pids, &found);
+		for (size_t k = 0; !err && k < found; k++) {
+			if (array_extend(*out, *nr))
+				return -ENOMEM;
+			(*out)[(*nr)++] = pids[k];
 		}
+	}
+	return err;
+}
+
+/* Attach to all processes of the command line. */
+static int attach_all(struct serve *s)
+{
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0, nr_attached = 0;
+	int err = find_all(s, &pids, &nr);
+
+	if (s->ops->expect)
+		s->ops->expect(s->source, nr);
+	for (size_t i = 0; i < nr; i++) {
+		int one = serve_trace_attach(s->trace, pids[i], false);
+
+		nr_attached += !one;
+		if (one)
+			err = one;
 	}
 	return nr_attached ? 0 : err;
 }

@@ -18,6 +18,7 @@ struct serve_options {
 	char **program;		    /* to start, NULL-terminated, in place of targets; NULL = none */
 	const char *user, *cwd;	    /* of the program, or NULL */
 	enum snapshot_way snapshot; /* how a scan gets the memory */
+	u32 nr_jobs;		    /* threads that read it; 0 = one for each CPU */
 	u64 max_copy;		    /* bytes of a copy; 0 = what there is room for */
 	u64 max_pause_ns;	    /* most that a scan may stop a process; 0 = as the client asks */
 	bool allow_kill;

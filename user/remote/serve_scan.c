@@ -13,6 +13,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
+#include "user/scan/kernel_words.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_why.h"
 #include "user/scan/snapshot_plan.h"
@@ -346,6 +347,25 @@ static int call_held(void *ctx, struct thread_request *request)
 			      : launch_call(s->launch, s->scan->pid, request);
 }
 
+/* snapshot_options. */
+static void copying(void *ctx, pid_t pid, bool is_on)
+{
+	const struct serve *s = ctx;
+
+	if (s->ops->copying)
+		s->ops->copying(s->source, pid, is_on);
+}
+
+/* struct kernel_words. */
+static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+{
+	const struct serve_scan *n = ctx;
+	const struct serve *s = n->serve;
+	int err = s->ops->kernel_words(s->source, n->pid, add, add_ctx);
+
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Does somebody here trace the process by ptrace? */
 static bool is_held(const struct serve_scan *n)
 {
@@ -363,7 +383,12 @@ static int read_memory(void *arg)
 static int stop_process(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	struct serve *s = n->serve;
+	const struct kernel_words kernel = { n, kernel_words };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
+					     .nr_jobs = s->options.nr_jobs,
+					     .kernel = s->ops->kernel_words ? &kernel : NULL,
+					     .copying = copying,
+					     .copying_ctx = s,
 					     .way = n->plan.way,
 					     .precopy = n->plan.precopy,
 					     .is_traced = n->is_exiting || is_held(n),
@@ -399,6 +424,7 @@ static struct snapshot_plan_options plan_options(const struct serve_scan *n,
 					       .way = n->serve->options.snapshot,
 					       .max_copy = n->serve->options.max_copy,
 					       .max_pause_ns = n->max_pause_ns,
+					       .nr_jobs = n->serve->options.nr_jobs,
 					       .holder = is_held(n) ? holder : NULL };
 }
 
