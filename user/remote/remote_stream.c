@@ -15,7 +15,7 @@
 #include "user/stream/stream_target.h"
 
 enum {
-	MAX_PROCESSES = 2 * SERVE_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
+	MAX_PROCESSES = 2 * FORWARD_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
 	MAX_ALLOCATORS = 256,
 	MAX_KINDS = 64, /* of allocators, of all processes */
 	MAX_KIND = 32,	/* bytes of its name */
@@ -338,6 +338,7 @@ static int on_losses(struct remote_stream *s, const void *rec)
 	p->losses.other += p->before.other;
 	p->losses.abandoned += p->before.abandoned;
 	p->losses.overwritten += p->before.overwritten;
+	p->losses.left_out += p->before.left_out;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
 	return note(s, EVENT_LOSSES, in->flags, in->pid);
@@ -553,7 +554,7 @@ void remote_stream_forget(struct remote_stream *s, pid_t pid)
 	memmove(s->processes + i, s->processes + i + 1, (--s->nr_processes - i) * sizeof(*s->processes));
 }
 
-void remote_stream_received(const struct remote_stream *s, struct serve_received *out)
+void remote_stream_received(const struct remote_stream *s, struct forward_received *out)
 {
 	out->nr_ends = s->nr_ends;
 	out->nr_had = 0;
@@ -561,10 +562,10 @@ void remote_stream_received(const struct remote_stream *s, struct serve_received
 		const struct remote_process *p = s->processes[i];
 
 		/* Of a child without a program the session has not heard. */
-		if (!p->is_over && p->birth.h.kind != EVENT_FORK && out->nr_had < SERVE_MAX_PROCESSES)
+		if (!p->is_over && p->birth.h.kind != EVENT_FORK && out->nr_had < FORWARD_MAX_PROCESSES)
 			out->had[out->nr_had++] =
-				(struct serve_had){ (u32)p->target.pid, p->target.start_time, p->allocs,
-						    p->frees };
+				(struct forward_had){ (u32)p->target.pid, p->target.start_time, p->allocs,
+						      p->frees };
 	}
 }
 

@@ -14,7 +14,7 @@
 
 enum { MAX_BYTES = 1 << 20, MAX_SEEN = 256 };
 
-static struct serve_received received;
+static struct forward_received received;
 
 /* A stream that is being written, and the records that came out. */
 struct world {
