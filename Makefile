@@ -250,6 +250,9 @@ endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
 
+# By serve and connect: what a report says of one process, of its children and of its leaks.
+CONNECT_TESTS := connect:tests/e2e/leaks.bats connect:tests/e2e/follow.bats connect:tests/e2e/run.bats
+
 # Jobs of make check that trace: by BPF, or whatever heaptap chooses, all tests without the tag "full"; by the other
 # sources those with their tag.
 GATE_TESTS = $(patsubst %,ptrace:%@ptrace$(comma)!full,$(call tagged,ptrace,$(PTRACE_TESTS:ptrace:%=%))) \
@@ -257,7 +260,7 @@ GATE_TESTS = $(patsubst %,ptrace:%@ptrace$(comma)!full,$(call tagged,ptrace,$(PT
              $(addprefix e2e:,$(filter-out $(shell grep -l '^\# bats file_tags=full' tests/e2e/*.bats),$(E2E_TESTS)))
 INLINE_TAGGED = $(addprefix inline:,$(call tagged,inline,$(INLINE_TESTS:inline:%=%)))
 # Jobs of make check-all that trace.
-TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @inline,$(filter-out $(INLINE_MAIN),$(INLINE_TAGGED))) $(E2E_TESTS:%=e2e:%)
+TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @inline,$(filter-out $(INLINE_MAIN),$(INLINE_TAGGED))) $(CONNECT_TESTS) $(E2E_TESTS:%=e2e:%)
 CORE_TESTS = $(addprefix e2e:,$(call tagged,core,$(E2E_TESTS)))
 
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }

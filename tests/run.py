@@ -37,7 +37,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 O = os.path.abspath(os.environ.get("O", "build"))
 HEAPTAP = os.environ.get("HEAPTAP", os.path.join(O, "heaptap"))
-TRACING = ("e2e", "ptrace", "inline")
+TRACING = ("e2e", "ptrace", "inline", "connect")
 BATS = TRACING + ("plain",)
 RERUNS = 5
 # What a job is called when it ended before its last test.
@@ -109,7 +109,7 @@ class Machine:
             return None
         if not self.is_root:
             return "not root"
-        if job.kind in ("e2e", "inline") and not self.has_bpf:
+        if job.kind != "ptrace" and not self.has_bpf:
             return "no BPF here"
         return None
 
@@ -136,7 +136,7 @@ def command_of(job, machine, only):
 def run(job, machine, log, only=None):
     """Runs a job, or one test of it; returns its results."""
     env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP")
-    if job.kind in ("ptrace", "inline"):
+    if job.kind in ("ptrace", "inline", "connect"):
         env["HEAPTAP_BACKEND"] = job.kind
     os.makedirs(os.path.dirname(log), exist_ok=True)
     with open(log, "w") as out:

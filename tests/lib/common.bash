@@ -15,9 +15,15 @@ ORACLE=$O/tests/oracle
 REPORT_JQ=$(<"$ROOT/tests/lib/report.jq")
 
 # HEAPTAP_BACKEND=ptrace, =inline or =auto runs all tests with that one, but those that ask for another. Without it BPF
-# does: heaptap chooses, and may put no code into programs.
+# does: heaptap chooses, and may put no code into programs. =connect: BPF, by serve and connect.
+by_connect() { [ "${HEAPTAP_BACKEND:-}" = connect ]; }
+
 if [ -z "${HEAPTAP_BACKEND:-}" ]; then
 	export HEAPTAP_NO_CODE=1
+elif by_connect; then
+	export HEAPTAP_NO_CODE=1
+	# shellcheck source=tests/lib/connected.bash
+	. "$ROOT/tests/lib/connected.bash"
 else
 	unset HEAPTAP_NO_CODE
 	HEAPTAP_CONFIG=$BATS_RUN_TMPDIR/backend.conf
@@ -32,6 +38,9 @@ by_inline() { [ "${HEAPTAP_BACKEND:-}" = inline ]; }
 
 # not_by_inline REASON: what the inline source cannot do (doc/inline.md), or what another source alone does
 not_by_inline() { ! by_inline || skip "not by inline: $1"; }
+
+# not_by_connect REASON
+not_by_connect() { ! by_connect || skip "not by connect: $1"; }
 
 # needs_target NAME
 needs_target() { [ -x "$T/$1" ] || skip "$1 was not built here: see make targets"; }
@@ -276,6 +285,7 @@ traced() {
 	err=$BATS_TEST_TMPDIR/heaptap.err
 	report=$BATS_TEST_TMPDIR/report.json
 	rm -f "$report"
+	! by_connect || { connected_run "$@"; return; }
 	status=0
 	timeout -k 5 "$LIMIT_S" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
 }
@@ -298,6 +308,7 @@ attached() {
 	report=$BATS_TEST_TMPDIR/report.json
 	err=$BATS_TEST_TMPDIR/heaptap.err
 	rm -f "$report"
+	! by_connect || { connected_attach "$@"; return; }
 	start "$HEAPTAP" attach --max-pause 60s -o "$report" "$@"
 	TAP=$PID
 	wait_for is_tracing "$TAP" || return 1

@@ -143,7 +143,7 @@ static int run(const struct options *o, struct serve *s, struct control *c, stru
 			discover_poll(discover);
 	}
 	control_finish(c);
-	if (s->trace)
+	if (s->session)
 		serve_stop(s, WIRE_END_DETACHED, "the other side stopped serving");
 	return STATUS_DONE;
 }

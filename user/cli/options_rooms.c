@@ -170,6 +170,7 @@ struct serve_options options_serve(const struct options *o)
 				       .user = o->user,
 				       .cwd = o->cwd,
 				       .snapshot = (enum snapshot_way)o->snapshot,
+				       .nr_jobs = o->nr_jobs,
 				       .max_copy = o->max_copy,
 				       .max_pause_ns = o->max_pause_ns,
 				       .allow_kill = o->allow_kill };

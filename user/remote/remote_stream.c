@@ -9,13 +9,16 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
+#include "user/session/kind_list.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_target.h"
 
 enum {
-	MAX_PROCESSES = 2 * SERVE_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
+	MAX_PROCESSES = 2 * FORWARD_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
 	MAX_ALLOCATORS = 256,
+	MAX_KINDS = 64, /* of allocators, of all processes */
+	MAX_KIND = 32,	/* bytes of its name */
 	MAX_MODULES = 16384,
 	MAX_TOTAL = 1 << 20,
 	TARGET_COST = 16384, /* bytes that a process takes in a session at first */
@@ -37,6 +40,7 @@ struct remote_process {
 
 struct remote_stream {
 	struct stream_names names;
+	struct kind_list kinds;	      /* of allocators */
 	struct stream_reader *reader; /* owned */
 	const struct sink *sink;      /* during remote_stream_feed() */
 	struct remote_stream_hello hello;
@@ -274,16 +278,15 @@ static int on_mapping(struct remote_stream *s, const void *rec)
 	return stream_names_have_all(&s->names) ? finish_maps(s) : 0;
 }
 
-/* Accept only kinds that heaptap itself uses. */
-static const char *allocator_kind(const char *kind)
+/* A kind of allocator is a plain word or two, whatever a server says. */
+static const char *allocator_kind(struct remote_stream *s, const char *kind)
 {
-	static const char *const kinds[] = { "glibc",	 "musl",      "jemalloc", "tcmalloc",
-					     "mimalloc", "libstdc++", "libc++",	  "custom" };
+	size_t len = strlen(kind);
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (kind && !strcmp(kinds[i], kind))
-			return kinds[i];
-	return "other";
+	if (!len || len > MAX_KIND || s->kinds.nr >= MAX_KINDS ||
+	    strspn(kind, "abcdefghijklmnopqrstuvwxyz0123456789+- ") != len)
+		return "other";
+	return kind_list_keep(&s->kinds, kind);
 }
 
 static int on_allocator(struct remote_stream *s, const void *rec)
@@ -291,11 +294,12 @@ static int on_allocator(struct remote_stream *s, const void *rec)
 	const struct stream_allocator *in = rec;
 	struct remote_process *p = find(s, in->pid);
 	struct module *m = stream_names_get(&s->names, in->module);
+	const char *kind = allocator_kind(s, in->kind);
 	int err;
 
 	if (!p || !m || p->target.nr_allocators == MAX_ALLOCATORS)
 		return -EPROTO;
-	err = target_add_allocator(&p->target, m, allocator_kind(in->kind));
+	err = kind ? target_add_allocator(&p->target, m, kind) : -ENOMEM;
 	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
 }
 
@@ -334,6 +338,7 @@ static int on_losses(struct remote_stream *s, const void *rec)
 	p->losses.other += p->before.other;
 	p->losses.abandoned += p->before.abandoned;
 	p->losses.overwritten += p->before.overwritten;
+	p->losses.left_out += p->before.left_out;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
 	return note(s, EVENT_LOSSES, in->flags, in->pid);
@@ -444,6 +449,7 @@ void remote_stream_free(struct remote_stream *s)
 		process_free(s->processes[i]);
 	free(s->processes);
 	stream_names_fini(&s->names);
+	kind_list_fini(&s->kinds);
 	stream_reader_free(s->reader);
 	free(s);
 }
@@ -548,7 +554,7 @@ void remote_stream_forget(struct remote_stream *s, pid_t pid)
 	memmove(s->processes + i, s->processes + i + 1, (--s->nr_processes - i) * sizeof(*s->processes));
 }
 
-void remote_stream_received(const struct remote_stream *s, struct serve_received *out)
+void remote_stream_received(const struct remote_stream *s, struct forward_received *out)
 {
 	out->nr_ends = s->nr_ends;
 	out->nr_had = 0;
@@ -556,10 +562,10 @@ void remote_stream_received(const struct remote_stream *s, struct serve_received
 		const struct remote_process *p = s->processes[i];
 
 		/* Of a child without a program the session has not heard. */
-		if (!p->is_over && p->birth.h.kind != EVENT_FORK && out->nr_had < SERVE_MAX_PROCESSES)
+		if (!p->is_over && p->birth.h.kind != EVENT_FORK && out->nr_had < FORWARD_MAX_PROCESSES)
 			out->had[out->nr_had++] =
-				(struct serve_had){ (u32)p->target.pid, p->target.start_time, p->allocs,
-						    p->frees };
+				(struct forward_had){ (u32)p->target.pid, p->target.start_time, p->allocs,
+						      p->frees };
 	}
 }
 

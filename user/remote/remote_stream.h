@@ -2,7 +2,7 @@
 /* Turn the stream of a connection into records: processes, mappings and events of another machine. */
 #pragma once
 
-#include "user/remote/serve_trace.h"
+#include "user/session/session_forward.h"
 #include "user/source/source.h"
 #include "user/stream/stream_read.h"
 
@@ -56,7 +56,7 @@ u64 remote_stream_last_ns(const struct remote_stream *s);
 void remote_stream_forget(struct remote_stream *s, pid_t pid);
 
 /* Tell a server that goes on with the trace how much of it has come. */
-void remote_stream_received(const struct remote_stream *s, struct serve_received *out);
+void remote_stream_received(const struct remote_stream *s, struct forward_received *out);
 
 /* Has no process been named yet? */
 bool remote_stream_is_empty(const struct remote_stream *s);

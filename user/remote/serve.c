@@ -14,6 +14,8 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/session/session_fill.h"
+#include "user/session/session_live.h"
 #include "user/remote/serve_scan.h"
 #include "user/remote/wire_command.h"
 #include "user/lib/privileges.h"
@@ -39,7 +41,7 @@ static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
 		debug("serve: no room for an answer");
 }
 
-/* Close the source: nothing is traced any more. */
+/* Nothing is traced any more. */
 static void close_trace(struct serve *s)
 {
 	/* A source that is the tracer of our program detaches from it here, and then nothing is left to serve. */
@@ -48,75 +50,104 @@ static void close_trace(struct serve *s)
 		s->launch = NULL;
 		s->is_over = true;
 	}
-	serve_scan_free(s->scan);
-	s->scan = NULL;
-	serve_trace_free(s->trace);
-	s->trace = NULL;
-	if (s->source && s->ops)
-		s->ops->free(s->source);
+	serve_scan_end(s);
+	session_free(s->session);
+	s->session = NULL;
 	s->source = NULL;
 	s->ops = NULL;
-	free(s->custom);
-	s->custom = NULL;
-	alloc_table_free(s->fns);
-	s->fns = NULL;
 	s->client = 0;
 	s->lost_ms = 0;
 }
 
 void serve_stop(struct serve *s, enum wire_end why, const char *text)
 {
-	if (s->trace && serve_trace_stop(s->trace))
-		debug("serve: the stream is broken");
+	if (s->session)
+		session_stop(s->session);
 	tell_stopped(s, why, text);
 	if (!serve_link_flush(s->link, END_MS))
 		debug("serve: no room for an answer");
 	close_trace(s);
 }
 
+/* The queue to the client of the trace. NULL: there is none, or another one has taken its place. */
+static struct wire_out *queue(const struct serve *s)
+{
+	return s->client && s->client != serve_link_client(s->link) ? NULL : serve_link_out(s->link);
+}
+
+static int put_in_queue(void *ctx, const void *data, size_t len)
+{
+	struct wire_out *out = queue(ctx);
+
+	return out ? wire_put(out, WIRE_STREAM, data, len) : -EPIPE;
+}
+
+static unsigned int filled(void *ctx)
+{
+	const struct wire_out *out = queue(ctx);
+
+	return out ? (unsigned int)(wire_out_pending(out) * 8 / out->limit) : 8;
+}
+
 static int open_trace(struct serve *s, bool is_launch)
 {
-	struct serve_trace_options to = { .tuning = s->tuning, .producer = "heaptap " HEAPTAP_VERSION };
-	int err = alloc_table_new(&s->fns);
+	int err;
 
-	if (!err)
-		err = source_open(&s->source, &s->ops, &s->custom, s->fns, &s->wanted, is_launch);
+	s->sink = (struct recorder_sink){ s, put_in_queue, filled };
+	s->wanted.recorder.sink = &s->sink;
+	err = session_new(&s->session, &s->wanted, NULL, is_launch);
 	if (err)
 		return err;
-	to.ops = s->ops;
-	to.source = s->source;
-	to.fns = s->fns;
-	err = serve_trace_new(&s->trace, &to);
-	if (!err && s->ops->wait_fd(s->source) >= 0)
-		err = serve_link_watch(s->link, s->ops->wait_fd(s->source));
+	s->ops = session_source(s->session, &s->source);
+	return session_wait_fd(s->session) < 0 ? 0 : serve_link_watch(s->link, session_wait_fd(s->session));
+}
+
+static int attach(struct serve *s, pid_t pid, bool is_started)
+{
+	return session_count(s->session) < FORWARD_MAX_PROCESSES ? session_attach(s->session, pid, is_started)
+								 : -E2BIG;
+}
+
+/* The processes of the command line, the caller's. 0; or the error of the last name that none has. */
+static int find_all(const struct serve *s, pid_t **out, size_t *nr)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < s->options.nr_targets; i++) {
+		auto_free pid_t *pids = NULL;
+		size_t found = 0;
+
+		err = target_find(s->options.targets[i], &pids, &found);
+		for (size_t k = 0; !err && k < found; k++) {
+			if (array_extend(*out, *nr))
+				return -ENOMEM;
+			(*out)[(*nr)++] = pids[k];
+		}
+	}
 	return err;
 }
 
 /* Attach to all processes of the command line. */
 static int attach_all(struct serve *s)
 {
-	size_t nr_attached = 0;
-	int err = 0;
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0, nr_attached = 0;
+	int err = find_all(s, &pids, &nr);
 
-	for (size_t i = 0; i < s->options.nr_targets; i++) {
-		auto_free pid_t *pids = NULL;
-		size_t nr = 0;
+	session_expect(s->session, nr);
+	for (size_t i = 0; i < nr; i++) {
+		int one = attach(s, pids[i], false);
 
-		err = target_find(s->options.targets[i], &pids, &nr);
-		for (size_t k = 0; !err && k < nr; k++) {
-			int one = serve_trace_attach(s->trace, pids[k], false);
-
-			nr_attached += !one;
-			if (one)
-				err = one;
-		}
+		nr_attached += !one;
+		if (one)
+			err = one;
 	}
 	return nr_attached ? 0 : err;
 }
 
 static void read_events(const struct serve *s)
 {
-	if (serve_trace_poll(s->trace))
+	if (session_forward_poll(s->session))
 		debug("serve: the stream is broken");
 }
 
@@ -124,10 +155,10 @@ static void on_exec(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
-	if (!s->trace)
+	if (!s->session)
 		return;
 	if (!s->is_launched)
-		s->status = serve_trace_attach(s->trace, pid, true);
+		s->status = attach(s, pid, true);
 	else
 		read_events(s);
 }
@@ -136,16 +167,16 @@ static void on_mapped(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
-	if (s->trace)
-		serve_trace_update(s->trace, pid);
+	if (s->session)
+		session_update(s->session, pid);
 }
 
 static void on_born(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
-	if (s->trace)
-		serve_trace_born(s->trace, pid);
+	if (s->session)
+		session_born(s->session, pid);
 }
 
 static void on_exiting(void *ctx, pid_t pid, int status)
@@ -153,11 +184,11 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 	struct serve *s = ctx;
 
 	(void)status;
-	if (!s->trace)
+	if (!s->session)
 		return;
 	/* The record of the birth of a short child may still wait. */
-	serve_trace_update(s->trace, pid);
-	if (serve_trace_target(s->trace, pid))
+	session_update(s->session, pid);
+	if (session_find(s->session, (u32)pid))
 		serve_scan_exiting(s, pid);
 }
 
@@ -165,8 +196,8 @@ static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
 {
 	const struct serve *s = ctx;
 
-	return s->source && s->ops->stop_reason ? s->ops->stop_reason(s->source, tid)
-						: (struct thread_stop){ .why = THREAD_STOP_LOOK };
+	return s->session ? session_stop_reason(s->session, tid)
+			  : (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
 /* The last moment at which its threads can be stopped for a verdict, if it is not to run on under a debugger. */
@@ -180,23 +211,23 @@ static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
 {
 	const struct serve *s = ctx;
 
-	return s->source && s->ops->trapped && s->ops->trapped(s->source, pid, tid);
+	return s->session && session_trapped(s->session, pid, tid);
 }
 
 static void on_ended(void *ctx, pid_t pid, int status)
 {
 	struct serve *s = ctx;
 
-	if (!s->trace)
+	if (!s->session)
 		return;
 	read_events(s);
-	serve_trace_ended(s->trace, pid, status);
+	session_ended(s->session, pid, status);
 }
 
 /* Most children that are traced: as many as the client or the command line of serve wants. */
 static u32 max_followed(const struct serve *s)
 {
-	u32 wanted = s->wanted.max_followed;
+	u32 wanted = s->wanted.source.max_followed;
 
 	return wanted > s->options.source.max_followed ? wanted : s->options.source.max_followed;
 }
@@ -244,7 +275,7 @@ static int attach_or_launch(struct serve *s)
 	/* The program runs already, and only one process can be its tracer: launch must detach first. */
 	if (s->ops->tracer && !launch_leave(s->launch))
 		return -ESRCH;
-	return serve_trace_attach(s->trace, launch_pid(s->launch), false);
+	return attach(s, launch_pid(s->launch), false);
 }
 
 static const char *reason(int err)
@@ -262,7 +293,7 @@ static int tell_started(struct serve *s, bool is_again)
 	u8 data[16];
 	struct wire_body b = { data, 0, sizeof(data), false };
 
-	wire_put_number(&b, serve_trace_id(s->trace), 8);
+	wire_put_number(&b, session_forward_id(s->session), 8);
 	wire_put_number(&b, is_again, 1);
 	wire_put_number(&b, s->options.allow_kill, 1);
 	return out ? wire_put(out, WIRE_STARTED, b.data, b.len) : -EPIPE;
@@ -274,9 +305,9 @@ static int continue_trace(struct serve *s, const struct wire_start *start)
 	int err = tell_started(s, true);
 
 	if (!err)
-		err = serve_trace_connect(s->trace, serve_link_out(s->link), &start->received);
+		err = session_forward_connect(s->session, &start->received);
 	if (!err)
-		err = serve_trace_tune(s->trace, &start->tuning);
+		err = session_tune(s->session, &start->tuning);
 	if (!err)
 		info("serve: the client is back after %.1f s", (clock_now_ms() - s->lost_ms) / 1e3);
 	return err;
@@ -284,37 +315,35 @@ static int continue_trace(struct serve *s, const struct wire_start *start)
 
 static int begin(struct serve *s, const struct wire_start *start)
 {
+	struct source_choice *choice = &s->wanted.source;
 	int err;
 
-	if (s->trace) {
+	if (s->session) {
 		info("serve: another client: tracing begins anew");
 		close_trace(s);
 	}
-	s->wanted = s->options.source;
-	s->wanted.depth = start->tuning.depth;
-	s->tuning = start->tuning;
-	s->wanted.want_mmap |= start->want_mmap;
-	s->wanted.no_cpp |= start->no_cpp;
-	s->wanted.max_followed =
-		start->max_followed < SERVE_MAX_PROCESSES ? start->max_followed : SERVE_MAX_PROCESSES;
-	s->wanted.max_followed = max_followed(s);
+	s->wanted = (struct session_options){ .command = "serve",
+					      .source = s->options.source,
+					      .recorder.depth = start->tuning.depth,
+					      .tuning = start->tuning };
+	choice->depth = start->tuning.depth;
+	choice->want_mmap |= start->want_mmap;
+	choice->no_cpp |= start->no_cpp;
+	choice->max_followed =
+		start->max_followed < FORWARD_MAX_PROCESSES ? start->max_followed : FORWARD_MAX_PROCESSES;
+	choice->max_followed = max_followed(s);
 	s->wants_exit_scan = start->wants_exit_scan;
 	err = open_trace(s, !s->is_launched && s->options.program);
 	if (!err)
 		err = tell_started(s, false);
 	if (!err)
-		err = serve_trace_connect(s->trace, serve_link_out(s->link), NULL);
+		err = session_forward_connect(s->session, NULL);
 	if (!err)
 		err = attach_or_launch(s);
 	/* A program that starts now has not mapped its libraries yet. */
 	if (err || s->launch)
 		return err;
-	if (serve_trace_has_no_allocator(s->trace)) {
-		error("serve: no allocator function in the target; name its own with --alloc "
-		      "malloc=NAME,free=NAME");
-		return -ENOENT;
-	}
-	return 0;
+	return session_has_no_allocator(s->session) ? -ENOENT : 0;
 }
 
 static void on_start(struct serve *s, struct wire_view *v)
@@ -331,7 +360,7 @@ static void on_start(struct serve *s, struct wire_view *v)
 		serve_link_drop(s->link, "a second start");
 		return;
 	}
-	is_again = s->trace && start->resume_id && start->resume_id == serve_trace_id(s->trace);
+	is_again = s->session && start->resume_id && start->resume_id == session_forward_id(s->session);
 	err = is_again ? continue_trace(s, start) : begin(s, start);
 	if (!err) {
 		s->client = serve_link_client(s->link);
@@ -369,7 +398,9 @@ static void on_tune(struct serve *s, struct wire_view *v)
 		tell_tuned(s, "a scan is under way");
 		return;
 	}
-	err = serve_trace_tune(s->trace, &t);
+	err = session_tune(s->session, &t);
+	if (!err)
+		err = session_forward_flush(s->session);
 	if (err == -EOPNOTSUPP)
 		tell_tuned(s, "tracing began without stacks (--depth 0); they cannot be switched on now");
 	else if (err)
@@ -387,18 +418,19 @@ static void on_detach(struct serve *s, struct wire_view *v)
 
 static void on_kill(struct serve *s, struct wire_view *v)
 {
-	pid_t pid;
-	int err;
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0;
 
 	(void)v;
 	if (!s->options.allow_kill) {
 		say(s, WIRE_NOTE, "the other side does not allow to end its program (serve --allow-kill)");
 		return;
 	}
-	for (size_t i = 0; (pid = serve_trace_pid(s->trace, i)); i++) {
-		const struct target *t = pid > 0 ? serve_trace_target(s->trace, pid) : NULL;
+	if (session_pids(s->session, &pids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		int err = target_signal(session_forward_target(s->session, pids[i]), SIGTERM);
 
-		err = t ? target_signal(t, SIGTERM) : -ESRCH;
 		if (err && err != -ESRCH)
 			say(s, WIRE_NOTE, strerror(-err));
 	}
@@ -477,7 +509,7 @@ void serve_command(struct serve *s, const struct wire_frame *f)
 			continue;
 		if (handlers[i].ends_trace && s->exiting)
 			keep_for_later(s, f);
-		else if (!handlers[i].needs_trace || (s->trace && s->client))
+		else if (!handlers[i].needs_trace || (s->session && s->client))
 			handlers[i].take(s, &v);
 	}
 }
@@ -498,12 +530,11 @@ static void look_at_client(struct serve *s)
 		s->client = 0;
 		s->lost_ms = clock_now_ms();
 		serve_scan_end(s);
-		if (serve_trace_connect(s->trace, NULL, NULL))
-			debug("serve: the stream is broken");
+		session_forward_disconnect(s->session);
 	}
-	if (s->trace && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
+	if (s->session && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
 		info("serve: the client did not come back: the probes are out");
-		s->is_over |= s->has_ended && !serve_trace_running(s->trace);
+		s->is_over |= s->has_ended && !session_running(s->session);
 		close_trace(s);
 	}
 }
@@ -512,15 +543,15 @@ static void poll_events(struct serve *s)
 {
 	u64 now = clock_now_ms();
 
-	if (!s->trace)
+	if (!s->session)
 		return;
-	if (serve_trace_poll(s->trace) && s->client)
+	if (session_forward_poll(s->session) && s->client)
 		serve_link_drop(s->link, "the stream to it is broken");
 	if (now - s->alive_ms < ALIVE_MS)
 		return;
 	s->alive_ms = now;
 	/* look_at_program() takes the exit status of our program. */
-	if ((s->launch && !s->has_ended) || serve_trace_running(s->trace))
+	if ((s->launch && !s->has_ended) || session_running(s->session))
 		return;
 	/* A client that is away may come back for the end: look_at_client(). */
 	if (!s->client && s->lost_ms)
@@ -548,7 +579,7 @@ static void look_at_targets(struct serve *s)
 {
 	u64 now = clock_now_ms();
 
-	if (s->trace || now - s->alive_ms < ALIVE_MS)
+	if (s->session || now - s->alive_ms < ALIVE_MS)
 		return;
 	s->alive_ms = now;
 	if (may_have_targets(s))
@@ -562,12 +593,12 @@ static void look_at_program(struct serve *s)
 {
 	if (!s->launch || !launch_poll(s->launch))
 		return;
-	if (s->trace && !s->has_ended)
+	if (s->session && !s->has_ended)
 		on_ended(s, launch_pid(s->launch), launch_status(s->launch));
 	s->has_ended = true;
-	if (s->trace && s->wanted.max_followed)
+	if (s->session && s->wanted.source.max_followed)
 		return;
-	s->is_over |= !s->trace;
+	s->is_over |= !s->session;
 	launch_free(s->launch);
 	s->launch = NULL;
 }

@@ -4,9 +4,8 @@
 
 #include "user/source/launch.h"
 #include "user/remote/serve_link.h"
-#include "user/remote/serve_trace.h"
 #include "user/scan/snapshot_way.h"
-#include "user/source/source_open.h"
+#include "user/session/session_forward.h"
 
 struct serve_scan;
 
@@ -18,6 +17,7 @@ struct serve_options {
 	char **program;		    /* to start, NULL-terminated, in place of targets; NULL = none */
 	const char *user, *cwd;	    /* of the program, or NULL */
 	enum snapshot_way snapshot; /* how a scan gets the memory */
+	u32 nr_jobs;		    /* threads that read it; 0 = one for each CPU */
 	u64 max_copy;		    /* bytes of a copy; 0 = what there is room for */
 	u64 max_pause_ns;	    /* most that a scan may stop a process; 0 = as the client asks */
 	bool allow_kill;
@@ -25,17 +25,15 @@ struct serve_options {
 
 struct serve {
 	struct serve_options options;
-	struct source_choice wanted; /* options.source and the wishes of the client */
-	struct tuning tuning;	     /* at the start of the trace */
+	struct session_options wanted; /* options.source and the wishes of the client */
+	struct recorder_sink sink;     /* the queue to the client */
 	struct serve_link *link;
 	u32 client; /* number of the connection that the trace writes to; 0 = none */
 
 	/* NULL unless something is traced. */
-	const struct source_ops *ops;
+	struct session *session;
+	const struct source_ops *ops; /* of its source */
 	struct source *source;
-	struct alloc_table *fns;
-	struct probe_custom *custom;
-	struct serve_trace *trace;
 	u64 lost_ms;  /* when the connection to the client was lost; 0 = it is up */
 	u64 alive_ms; /* when serve checked last that targets are alive */
 

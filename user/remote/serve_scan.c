@@ -13,9 +13,12 @@
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
+#include "user/scan/kernel_words.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_why.h"
 #include "user/scan/snapshot_plan.h"
+#include "user/session/session_fill.h"
+#include "user/session/session_live.h"
 #include "user/remote/wire_chain.h"
 #include "user/remote/wire_scan.h"
 #include "user/source/source_tracer.h"
@@ -45,6 +48,7 @@ enum step {
 };
 
 struct serve_scan {
+	struct session_listener listener; /* the first member; while events are needed */
 	struct serve *serve;
 	enum step step;
 	pid_t pid;
@@ -79,9 +83,9 @@ struct serve_scan {
 	size_t nr_sent; /* steps of chain */
 };
 
-static void log_event(void *ctx, const struct heap_event *ev)
+static void log_event(struct session_listener *l, const struct heap_event *ev)
 {
-	struct serve_scan *n = ctx;
+	struct serve_scan *n = (struct serve_scan *)l;
 
 	if ((pid_t)ev->h.pid != n->pid || n->err)
 		return;
@@ -97,7 +101,13 @@ static void log_event(void *ctx, const struct heap_event *ev)
 		n->log[n->nr_log++] = *ev;
 }
 
-void serve_scan_free(struct serve_scan *n)
+static void stop_listening(struct serve_scan *n)
+{
+	if (n && n->serve->session)
+		session_unlisten(n->serve->session, &n->listener);
+}
+
+static void serve_scan_free(struct serve_scan *n)
 {
 	if (!n)
 		return;
@@ -118,8 +128,7 @@ void serve_scan_free(struct serve_scan *n)
 
 void serve_scan_end(struct serve *s)
 {
-	if (s->trace)
-		serve_trace_watch(s->trace, NULL, NULL);
+	stop_listening(s->scan);
 	serve_scan_free(s->scan);
 	s->scan = NULL;
 }
@@ -149,7 +158,7 @@ static int mark(struct serve *s, pid_t pid, enum wire_mark what)
 {
 	u8 data[8];
 	struct wire_body b = { data, 0, sizeof(data), false };
-	int err = serve_trace_flush(s->trace);
+	int err = session_forward_flush(s->session);
 
 	wire_put_number(&b, pid, 4);
 	wire_put_number(&b, what, 1);
@@ -163,7 +172,7 @@ void serve_scan_begin(struct serve *s, u32 pid)
 	struct serve_scan *n = calloc(1, sizeof(*n));
 
 	serve_scan_end(s);
-	if (!n || !serve_trace_target(s->trace, pid)) {
+	if (!n || !session_find(s->session, pid)) {
 		free(n);
 		give_up(s, n ? -ESRCH : -ENOMEM);
 		return;
@@ -174,12 +183,13 @@ void serve_scan_begin(struct serve *s, u32 pid)
 	n->last = &n->first;
 	n->heard_ms = clock_now_ms();
 	s->scan = n;
-	if (serve_trace_poll(s->trace) || !serve_trace_target(s->trace, pid)) {
+	if (session_forward_poll(s->session) || !session_find(s->session, pid)) {
 		give_up(s, -ESRCH);
 		return;
 	}
-	n->losses = serve_trace_losses(s->trace, pid);
-	serve_trace_watch(s->trace, log_event, n);
+	n->losses = session_forward_losses(s->session, pid);
+	n->listener.event = log_event;
+	session_listen(s->session, &n->listener);
 	if (mark(s, n->pid, WIRE_MARK_BLOCKS))
 		give_up(s, -EIO);
 }
@@ -250,7 +260,7 @@ static bool read_on(void *ctx)
 {
 	struct serve *s = ctx;
 
-	if (serve_trace_poll(s->trace))
+	if (session_forward_poll(s->session))
 		debug("serve: the stream is broken");
 	if (s->launch && !s->ops->tracer)
 		launch_attend(s->launch);
@@ -306,7 +316,7 @@ static int judge(void *arg)
 /* Fail if events were lost since the mark: then the blocks of the two sides differ. */
 static int has_gaps(struct serve_scan *n)
 {
-	struct losses now = serve_trace_losses(n->serve->trace, n->pid);
+	struct losses now = session_forward_losses(n->serve->session, n->pid);
 
 	return memcmp(&now, &n->losses, sizeof(now)) ? -ENODATA : n->err;
 }
@@ -346,6 +356,25 @@ static int call_held(void *ctx, struct thread_request *request)
 			      : launch_call(s->launch, s->scan->pid, request);
 }
 
+/* snapshot_options. */
+static void copying(void *ctx, pid_t pid, bool is_on)
+{
+	const struct serve *s = ctx;
+
+	if (s->ops->copying)
+		s->ops->copying(s->source, pid, is_on);
+}
+
+/* struct kernel_words. */
+static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+{
+	const struct serve_scan *n = ctx;
+	const struct serve *s = n->serve;
+	int err = s->ops->kernel_words(s->source, n->pid, add, add_ctx);
+
+	return err == -ENOMEM ? err : 0;
+}
+
 /* Does somebody here trace the process by ptrace? */
 static bool is_held(const struct serve_scan *n)
 {
@@ -363,7 +392,12 @@ static int read_memory(void *arg)
 static int stop_process(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	struct serve *s = n->serve;
+	const struct kernel_words kernel = { n, kernel_words };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
+					     .nr_jobs = s->options.nr_jobs,
+					     .kernel = s->ops->kernel_words ? &kernel : NULL,
+					     .copying = copying,
+					     .copying_ctx = s,
 					     .way = n->plan.way,
 					     .precopy = n->plan.precopy,
 					     .is_traced = n->is_exiting || is_held(n),
@@ -372,12 +406,12 @@ static int stop_process(struct serve_scan *n, const struct snapshot_holder *hold
 	int err = snapshot_stop_new(&n->snap, n->pid, &so);
 
 	if (!err)
-		err = serve_trace_poll(s->trace);
+		err = session_forward_poll(s->session);
 	if (!err)
-		err = serve_trace_target(s->trace, n->pid) ? has_gaps(n) : -ESRCH;
+		err = session_find(s->session, (u32)n->pid) ? has_gaps(n) : -ESRCH;
 	/* The heap of the report is then the heap of this moment. */
 	if (!err && n->is_last)
-		serve_trace_pause(s->trace, n->pid);
+		session_forward_pause(s->session, n->pid);
 	return err ? err : mark(s, n->pid, WIRE_MARK_MOMENT);
 }
 
@@ -399,6 +433,7 @@ static struct snapshot_plan_options plan_options(const struct serve_scan *n,
 					       .way = n->serve->options.snapshot,
 					       .max_copy = n->serve->options.max_copy,
 					       .max_pause_ns = n->max_pause_ns,
+					       .nr_jobs = n->serve->options.nr_jobs,
 					       .holder = is_held(n) ? holder : NULL };
 }
 
@@ -418,7 +453,7 @@ static int read_moment(struct serve_scan *n, const struct snapshot_holder *holde
 	copy_err = err ? err : snapshot_copy_stopped(n->snap);
 	if (!copy_err) {
 		/* Events are those of a later time from now on. */
-		serve_trace_watch(n->serve->trace, NULL, NULL);
+		stop_listening(n);
 		snapshot_let_go(n->snap);
 		end_moment(n, start_ns);
 		err = backlog_work(read_memory, n, read_on, n->serve);
@@ -458,7 +493,7 @@ static int make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
 	if (!err)
 		err = snapshot_plan_check(&n->plan, &po, n->plan.way);
 	if (!err)
-		err = serve_trace_poll(n->serve->trace);
+		err = session_forward_poll(n->serve->session);
 	return err ? err : has_gaps(n);
 }
 
@@ -475,7 +510,7 @@ static int find(struct serve_scan *n)
 	for (size_t i = 0; i < n->nr_log && !err; i++)
 		err = scan_event(n->scan, &n->log[i]);
 	if (!err)
-		err = serve_trace_poll(s->trace);
+		err = session_forward_poll(s->session);
 	if (!err)
 		err = has_gaps(n);
 	if (!err)
@@ -484,7 +519,7 @@ static int find(struct serve_scan *n)
 		err = read_moment(n, &holder);
 	if (!IS_AGENT)
 		snapshot_plan_free(&n->plan);
-	serve_trace_watch(s->trace, NULL, NULL);
+	stop_listening(n);
 	return err ? err : backlog_work(judge, n, read_on, s);
 }
 

@@ -26,7 +26,6 @@ void serve_scan_round(struct serve *s);
 
 /* Forget the scan that is under way, if there is one. */
 void serve_scan_end(struct serve *s);
-void serve_scan_free(struct serve_scan *scan);
 
 /*
  * A process is stopped before its exit: let the client scan it. Returns when the client lets it exit, is lost, or was

@@ -66,8 +66,6 @@ static void on_started(struct remote_source *s, struct wire_view *v)
 	}
 	if (t->was_started) {
 		remote_stream_restart(s->stream, is_again);
-		if (!is_again)
-			source_remote_keep_left_out(s);
 		if (t->lost_ms)
 			info("connect: the connection is back after %.1f s",
 			     (clock_now_ms() - t->lost_ms) / 1e3);
@@ -117,7 +115,6 @@ static void (*const handlers[NR_WIRE_KINDS])(struct remote_source *s, struct wir
 	[WIRE_NOTE] = on_note,
 	[WIRE_PING] = on_ping,
 	[WIRE_TUNED] = source_remote_on_tuned,
-	[WIRE_LEFT_OUT] = source_remote_on_left_out,
 	[WIRE_MARK] = source_remote_on_mark,
 	[WIRE_VERDICTS] = source_remote_on_verdicts,
 	[WIRE_SCANNED] = source_remote_on_scanned,
@@ -259,7 +256,6 @@ static void free_source(struct source *source)
 		return;
 	remote_link_free(s->link);
 	remote_stream_free(s->stream);
-	free(s->tuning.left_out);
 	free(s->answer.steps);
 	free(s->answer.chain);
 	free(s);
@@ -479,7 +475,6 @@ static const struct source_told_ops told = {
 	.scan_why = source_remote_scan_why,
 	.scan_over = source_remote_scan_over,
 	.tune = source_remote_tune,
-	.left_out = source_remote_left_out,
 	.kill = source_remote_kill,
 };
 

@@ -20,46 +20,6 @@ void source_remote_on_tuned(struct remote_source *s, struct wire_view *v)
 		t->nr_unanswered--;
 }
 
-static struct remote_left_out *find(const struct remote_tuning *t, pid_t pid)
-{
-	for (size_t i = 0; i < t->nr_left_out; i++)
-		if (t->left_out[i].pid == pid)
-			return &t->left_out[i];
-	return NULL;
-}
-
-void source_remote_on_left_out(struct remote_source *s, struct wire_view *v)
-{
-	struct remote_tuning *t = &s->tuning;
-	pid_t pid = (pid_t)wire_get_number(v, 4);
-	u64 nr = wire_get_number(v, 8);
-	struct remote_left_out *l = find(t, pid);
-
-	if (!l) {
-		if (t->nr_left_out == MAX_PROCESSES || array_extend(t->left_out, t->nr_left_out))
-			return;
-		l = &t->left_out[t->nr_left_out++];
-		*l = (struct remote_left_out){ .pid = pid };
-	}
-	l->nr = nr;
-}
-
-void source_remote_keep_left_out(struct remote_source *s)
-{
-	for (size_t i = 0; i < s->tuning.nr_left_out; i++) {
-		s->tuning.left_out[i].before += s->tuning.left_out[i].nr;
-		s->tuning.left_out[i].nr = 0;
-	}
-}
-
-u64 source_remote_left_out(struct source *source, pid_t pid)
-{
-	struct remote_source *s = remote_self(source);
-	const struct remote_left_out *l = find(&s->tuning, pid);
-
-	return l ? l->before + l->nr : 0;
-}
-
 /* Is there nothing to wait for any more? The server does not answer without a connection. */
 static bool is_tuned(const struct remote_source *s)
 {

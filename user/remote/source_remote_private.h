@@ -27,17 +27,12 @@ int source_remote_put(struct remote_source *s, u8 kind, const void *data, size_t
 int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,
 		       bool (*is_done)(const struct remote_source *s)) __must_check;
 
-/* WIRE_TUNED and WIRE_LEFT_OUT. */
+/* WIRE_TUNED. */
 void source_remote_on_tuned(struct remote_source *s, struct wire_view *v);
-void source_remote_on_left_out(struct remote_source *s, struct wire_view *v);
-
-/* A new trace begins over there: add its counts of left-out allocations to those of the old one. */
-void source_remote_keep_left_out(struct remote_source *s);
 
 /* The functions of struct source_told_ops for commands. */
 int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		       size_t size);
-u64 source_remote_left_out(struct source *s, pid_t pid);
 
 /* Frames of a scan. */
 void source_remote_on_mark(struct remote_source *s, struct wire_view *v);

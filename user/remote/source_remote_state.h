@@ -43,21 +43,12 @@ struct remote_clock {
 	u64 hello_trace; /* remote_trace.id of that stream */
 };
 
-/* Allocations of one process that the filter over there has left out. */
-struct remote_left_out {
-	pid_t pid;
-	u64 nr;	    /* of the present trace */
-	u64 before; /* of earlier traces */
-};
-
 /* WIRE_TUNE and its answers. */
 struct remote_tuning {
 	struct tuning now; /* as the server has it, or will get it with the next connection */
 	u32 nr_unanswered; /* on this connection; more than 1 after a command whose answer was not waited for */
 	bool is_refused;   /* the last answer was no, because of @why */
 	char why[160];
-	struct remote_left_out *left_out; /* owned */
-	size_t nr_left_out;
 };
 
 /* A leak scan over there. */

@@ -11,7 +11,7 @@
  * a stream (user/stream/stream_format.h) in pieces, the WIRE_STREAM frames. A recording has the same format.
  */
 enum {
-	WIRE_VERSION = 6,
+	WIRE_VERSION = 7,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -51,7 +51,6 @@ enum wire_kind {
 	WIRE_TUNED,	/* u8 1 = in force from here on in the stream; 0 = refused, and a text why */
 	WIRE_CHAIN,	/* user/remote/wire_chain.h */
 	WIRE_CHAIN_END, /* user/remote/wire_chain.h */
-	WIRE_LEFT_OUT,	/* u32 pid, u64 allocations that the filter has left out since tracing began */
 	NR_WIRE_KINDS,
 };
 

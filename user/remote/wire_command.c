@@ -40,7 +40,7 @@ int wire_get_tune(struct wire_view *v, struct tuning *out)
 
 void wire_put_start(struct wire_body *b, const struct wire_start *start)
 {
-	const struct serve_received *r = &start->received;
+	const struct forward_received *r = &start->received;
 
 	put_tuning(b, &start->tuning);
 	wire_put_number(b,
@@ -61,7 +61,7 @@ void wire_put_start(struct wire_body *b, const struct wire_start *start)
 
 int wire_get_start(struct wire_view *v, struct wire_start *out)
 {
-	struct serve_received *r = &out->received;
+	struct forward_received *r = &out->received;
 	u32 flags;
 
 	memset(out, 0, sizeof(*out));
@@ -75,7 +75,7 @@ int wire_get_start(struct wire_view *v, struct wire_start *out)
 	out->resume_id = wire_get_number(v, 8);
 	r->nr_ends = wire_get_number(v, 8);
 	r->nr_had = wire_get_number(v, 2);
-	if (v->is_bad || r->nr_had > SERVE_MAX_PROCESSES)
+	if (v->is_bad || r->nr_had > FORWARD_MAX_PROCESSES)
 		return -EPROTO;
 	for (u32 i = 0; i < r->nr_had; i++) {
 		r->had[i].pid = wire_get_number(v, 4);

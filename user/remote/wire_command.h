@@ -2,7 +2,7 @@
 /* Bodies of WIRE_START and WIRE_TUNE. */
 #pragma once
 
-#include "user/remote/serve_trace.h"
+#include "user/session/session_forward.h"
 #include "user/source/tuning.h"
 #include "user/remote/wire.h"
 
@@ -13,13 +13,13 @@ struct wire_start {
 	bool wants_exit_scan; /* scan a program when it exits; it waits for the verdict */
 	u32 max_followed; /* most children that are traced too; 0 = none, unless the server follows them */
 	u64 resume_id;	  /* from WIRE_STARTED: continue that trace; 0 = begin a new one */
-	struct serve_received received;
+	struct forward_received received;
 };
 
 enum {
 	WIRE_TUNE_LEN = 18,
 	WIRE_START_MIN = WIRE_TUNE_LEN + 23,
-	WIRE_START_MAX = WIRE_START_MIN + SERVE_MAX_PROCESSES * 28
+	WIRE_START_MAX = WIRE_START_MIN + FORWARD_MAX_PROCESSES * 28
 };
 
 void wire_put_start(struct wire_body *b, const struct wire_start *start);

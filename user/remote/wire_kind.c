@@ -49,7 +49,6 @@ static const struct wire_rule rules[] = {
 	{ WIRE_TUNED, WIRE_TARGET, false, 1, WIRE_MAX_TEXT },
 	{ WIRE_CHAIN, WIRE_TARGET, false, 0, WIRE_CHAIN_BODY },
 	{ WIRE_CHAIN_END, WIRE_TARGET, false, 1, WIRE_CHAIN_END_MAX },
-	{ WIRE_LEFT_OUT, WIRE_TARGET, false, 12, 12 },
 };
 
 bool wire_may_send(enum wire_side side, bool is_open, u8 kind, u32 len)

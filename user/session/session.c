@@ -20,6 +20,7 @@
 #include "user/lib/status.h"
 #include "user/session/control.h"
 #include "user/session/session_chosen.h"
+#include "user/session/session_forward.h"
 #include "user/session/session_heap.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
@@ -110,7 +111,7 @@ int session_begin_check(const struct session *s, struct process *p)
 {
 	bool is_started = p->target->is_started;
 
-	if (s->options->source.check == CHECK_NEVER || session_has_span(s) ||
+	if (session_forwards(s) || s->options->source.check == CHECK_NEVER || session_has_span(s) ||
 	    (s->options->source.check == CHECK_STARTED && !is_started))
 		return 0;
 	return heap_check(p->heap, is_started);
@@ -196,6 +197,8 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 		target_note_stack(p->target, ev);
 	if (target_wants_maps(p->target))
 		session_read_maps(s, p);
+	if (session_forwards(s))
+		return session_forward_stack(s, p, rec, offsetof(struct stack_event, ips) + nr * sizeof(u64));
 	err = stack_table_add(s->stacks, ev, &p->target->maps);
 	if (err == -ENOMEM && session_make_room(s))
 		err = stack_table_add(s->stacks, ev, &p->target->maps);
@@ -237,7 +240,7 @@ static int add_image(struct session *s, struct target *old, bool is_gone, struct
 /* The old image is gone: close its heap, and open another one for the new image. */
 static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
 {
-	struct losses lost = s->ops->losses(s->source, rec->pid);
+	struct losses lost = session_source_losses(s, p);
 	struct process *image;
 	int err;
 
@@ -260,10 +263,12 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 		return err;
 	image->origin = PROCESS_IMAGE;
 	image->parent = p->parent;
+	image->parent_pid = p->parent_pid;
 	session_hide(p);
 	if (!image->is_gone)
 		session_name(s, image);
 	image->before = image->stated = lost;
+	session_carry_losses(s, p, image);
 	/* Some of the later losses may be the new image's. */
 	image->nr_unseen = p->nr_unseen;
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
@@ -292,6 +297,8 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 	heap_end(p->heap);
 	session_read_losses(s, p);
 	recorder_event(s->recorder, &end.h, sizeof(end));
+	if (session_forwards(s))
+		session_forward_end(s, p, status);
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->life = PROCESS_ENDED;
@@ -418,7 +425,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 static void begin(struct session *s)
 {
 	s->wants_notes = s->options->scan != SCAN_NEVER;
-	if (!session_told(s))
+	if (!session_told(s) && !session_forwards(s))
 		recorder_begin(s->recorder, s->ops->name, s->wants_notes, clock_now_ns());
 }
 
@@ -480,6 +487,7 @@ void session_free(struct session *s)
 	module_table_free(s->modules);
 	free(s->custom);
 	free(s->marks.list);
+	free(s->forward.ends);
 	free(s->left);
 	alloc_table_free(s->fns);
 	free(s);

@@ -11,6 +11,7 @@
 #include "user/lib/log.h"
 #include "user/scan/snapshot_price.h"
 #include "user/stream/recorder.h"
+#include "user/session/session_forward.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
@@ -75,6 +76,7 @@ static int add_child(struct session *s, struct process *parent, pid_t pid, bool 
 	if (err)
 		return err;
 	(*out)->parent = number_of(s, parent);
+	(*out)->parent_pid = (u32)parent->target->pid;
 	if (session_told(s)) {
 		err = session_told(s)->target(s->source, pid, &(*out)->target);
 	} else if (s->ops->fork) {
@@ -97,10 +99,11 @@ static void record_birth(struct session *s, const struct event_header *rec, cons
 {
 	struct process_event ev = *(const struct process_event *)rec;
 
-	ev.h.flags = 0;
+	/* A client knows births without a copy. */
+	ev.h.flags = session_forwards(s) ? rec->flags : 0;
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	recorder_process(s->recorder, child->target, ev.time_ns);
-	if (is_copy)
+	if (is_copy || session_forwards(s))
 		return;
 	ev.h.kind = EVENT_EXEC;
 	ev.h.pid = ev.child_pid;
@@ -137,6 +140,11 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	if (child)
 		child->life = PROCESS_ENDED;
 	s->latest = NULL;
+	if (session_forwards(s) && s->nr_processes >= FORWARD_MAX_PROCESSES) {
+		/* Events of this child have no place here. */
+		parent->unsent.unfollowed++;
+		return 0;
+	}
 	err = add_child(s, parent, pid, is_copy, &child);
 	if (err && err != -ENOMEM && session_told(s)) {
 		s->nr_strays++;
@@ -147,6 +155,8 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	debug("target: PID %u has a child, PID %d", rec->pid, pid);
 	if (session_told(s))
 		return fork_over_there(s, parent, rec, child);
+	/* The source notes the allocators in it. */
+	err = is_copy && s->ops->fork ? s->ops->fork(s->source, child->target) : 0;
 	record_birth(s, rec, child, is_copy);
 	if (!s->ops->fork)
 		return 0;
@@ -161,7 +171,6 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	session_tune_process(s, child);
 	child->notes.is_paused = parent->notes.is_paused;
 	child->maps_read_ns = clock_now_ns();
-	err = s->ops->fork(s->source, child->target);
 	/* The parent may have changed its mappings between the fork and their last reading. */
 	if (!err && ((const struct process_event *)rec)->time_ns < parent->maps_read_ns)
 		session_read_maps(s, child);

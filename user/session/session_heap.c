@@ -8,6 +8,7 @@
 #include "user/heap/stacks.h"
 #include "user/lib/log.h"
 #include "user/session/session_enough.h"
+#include "user/session/session_forward.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_record.h"
@@ -61,6 +62,13 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 	u64 recorded = s->recorder ? stack_recorded(s->stacks, ev->stack) : 0;
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
+	if (session_forwards(s)) {
+		if (!takes(s, p, ev))
+			return 0;
+		for (struct session_listener *l = s->listeners; l; l = l->next)
+			l->event(l, ev);
+		return session_forward_event(s, p, ev);
+	}
 	if (s->options->stop_after && session_is_enough(s)) {
 		if (!session_enough_takes(s, p, ev, &release))
 			return 0;

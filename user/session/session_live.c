@@ -102,7 +102,8 @@ void session_look_at_load(struct session *s)
 	const u64 period_ns = 100000000 + 50000000 * (u64)s->nr_processes;
 	u64 now_ns = clock_now_ns();
 
-	if (IS_AGENT || s->is_replayed || session_told(s) || now_ns < s->load_looked_ns + period_ns)
+	if (IS_AGENT || session_forwards(s) || s->is_replayed || session_told(s) ||
+	    now_ns < s->load_looked_ns + period_ns)
 		return;
 	s->load_looked_ns = now_ns;
 	for (size_t i = 0; i < s->nr_processes; i++) {

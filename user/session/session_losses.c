@@ -5,32 +5,58 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
+#include "user/session/session_told.h"
 #include "user/stream/recorder.h"
 #include "user/stream/stream_record.h"
 
 struct losses session_source_losses(struct session *s, struct process *p)
 {
-	u64 nr;
-
-	if (!s->ops->nr_losses)
-		return s->ops->losses(s->source, p->target->pid);
 	/* Before the losses themselves: what is counted between is asked for again. */
-	nr = s->ops->nr_losses(s->source) + 1;
-	if (p->source_losses_at != nr)
+	u64 nr = s->ops->nr_losses ? s->ops->nr_losses(s->source) + 1 : 0;
+	struct losses l;
+
+	if (!nr || p->source_losses_at != nr)
 		p->source_losses = s->ops->losses(s->source, p->target->pid);
 	p->source_losses_at = nr;
-	return p->source_losses;
+	l = p->source_losses;
+	l.allocs += p->unsent.allocs;
+	l.frees += p->unsent.frees;
+	l.stacks += p->unsent.stacks;
+	l.other += p->unsent.other;
+	l.unfollowed += p->unsent.unfollowed;
+	return l;
+}
+
+/* @now of @p with what heaptap itself did not see or enter, as the stream counts it: for all images of the PID. */
+static struct losses whole(const struct session *s, const struct process *p, const struct losses *now)
+{
+	struct losses l = *now;
+
+	l.stacks += p->own_before.stacks + p->nr_false_stacks;
+	l.other += p->own_before.other + s->backlog.nr_dropped + p->nr_unplaced;
+	if (!session_told(s) && !s->is_replayed)
+		l.left_out = p->own_before.left_out + p->tuned.nr_left_out;
+	return l;
+}
+
+void session_carry_losses(const struct session *s, const struct process *old, struct process *image)
+{
+	const struct losses none = { 0 };
+
+	image->unsent = old->unsent;
+	image->sent_allocs = old->sent_allocs;
+	image->sent_frees = old->sent_frees;
+	image->own_before = whole(s, old, &none);
+	image->own_before.other -= s->backlog.nr_dropped;
 }
 
 /* Record losses that are new, and @flags: their consequences for the heap. */
 static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
 {
-	struct losses l = *now;
+	struct losses l = whole(s, p, now);
 
 	if (!s->recorder)
 		return;
-	l.stacks += p->nr_false_stacks;
-	l.other += s->backlog.nr_dropped + p->nr_unplaced;
 	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
 		return;
 	p->told = l;
@@ -47,6 +73,8 @@ void session_read_losses(struct session *s, struct process *p)
 		return;
 	now = session_source_losses(s, p);
 	tell_losses(s, p, &now, 0);
+	if (session_told(s) || s->is_replayed)
+		p->tuned.nr_left_out = now.left_out - p->before.left_out;
 	/* The heap has repaired lost frees that later events proved. */
 	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,

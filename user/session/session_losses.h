@@ -7,6 +7,9 @@
 /* Losses of @p that its source has counted. Costs little as long as nothing of any process was lost. */
 struct losses session_source_losses(struct session *s, struct process *p);
 
+/* The losses of @old, which has executed @image, are in the sums of its PID. */
+void session_carry_losses(const struct session *s, const struct process *old, struct process *image);
+
 /* Make the blocks of @p unsure if more than @unseen frees were lost, or did not fit into the heap. */
 void session_taint_if_unseen(struct session *s, struct process *p, u64 unseen);
 

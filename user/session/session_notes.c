@@ -10,8 +10,10 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/control.h"
+#include "user/session/session_forward.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 #include "user/source/source_tracer.h"
 
 /* A recording gets no more marks of programs than these. */
@@ -148,6 +150,8 @@ int session_note(struct session *s, struct process *p, const struct event_header
 {
 	const struct note_event *ev = (const struct note_event *)rec;
 
+	if (session_forwards(s))
+		return session_forward_note(s, p, ev);
 	if (ev->what < NR_NOTES && takers[ev->what])
 		takers[ev->what](s, p, ev);
 	return 0;

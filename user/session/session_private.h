@@ -9,6 +9,7 @@
 #include "user/session/session.h"
 #include "user/session/session_dropped.h"
 #include "user/session/session_fill.h"
+#include "user/session/session_forward.h"
 #include "user/session/session_memory.h"
 #include "user/session/session_process.h"
 #include "user/stream/span.h"
@@ -29,6 +30,7 @@ struct session {
 	struct session_tuned tuned;
 	u64 load_looked_ns; /* last session_look_at_load() */
 	struct memory_bound bound;
+	struct forwarding forward;
 	struct backlog backlog;	       /* records to enter before all others */
 	struct alloc_table *fns;       /* owned; allocator functions that its records name */
 	struct module_table *modules;  /* owned */

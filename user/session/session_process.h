@@ -36,7 +36,11 @@ struct process {
 	struct losses source_losses; /* session_source_losses() */
 	u64 source_losses_at;	     /* losses of the whole source then, + 1; 0 = never */
 	struct losses told;	     /* as written into the recording */
-	struct losses stated;	     /* replay: as read from the recording */
+	struct losses own_before;    /* of heaptap itself, in earlier images: session_carry_losses() */
+	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
+	u64 sent_allocs, sent_frees; /* heap events, of all images, in a session that forwards */
+	struct losses unsent; /* of all images: what the sink of a session that forwards had no room for */
+	struct losses stated; /* replay: as read from the recording */
 	u64 maps_read_ns;
 	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
 	u64 may_be_unseen; /* nr_unseen, before the events that are being read */

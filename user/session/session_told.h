@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Are the processes of a session on another machine? For user/session/session*.c only. */
+/* Are the processes of a session on another machine, or its books? For user/session/session*.c only. */
 #pragma once
 
 #include "user/session/session_private.h"
@@ -9,4 +9,10 @@
 static inline const struct source_told_ops *session_told(const struct session *s)
 {
 	return IS_AGENT ? NULL : s->ops->told;
+}
+
+/* Does it only pass on what it learns (user/session/session_forward.h)? */
+static inline bool session_forwards(const struct session *s)
+{
+	return s->options->recorder.sink;
 }

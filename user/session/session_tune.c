@@ -219,8 +219,6 @@ size_t session_note_tuning(const struct session *s, struct process *p, u64 now_n
 	u64 left_out = p->tuned.nr_left_out, paused_ns = d->paused_ns;
 	size_t nr = 0;
 
-	if (session_told(s) && session_told(s)->left_out)
-		left_out = session_told(s)->left_out(s->source, p->target->pid);
 	if (d->pause_ns)
 		paused_ns += (s->stop_ns && !session_told(s) ? s->stop_ns : clock_now_ns()) - d->pause_ns;
 	if (d->nr_pauses) {

@@ -52,8 +52,6 @@ struct source_told_ops {
 	 */
 	int (*tune)(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		    size_t size);
-	/* Allocations of @pid that the filter has left out over there. May be NULL. */
-	u64 (*left_out)(struct source *s, pid_t pid);
 	/* Ask for the end of the processes; a refusal is logged when it comes. 0 or -errno. NULL: no commands. */
 	int (*kill)(struct source *s);
 };

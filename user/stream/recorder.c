@@ -30,15 +30,17 @@
 #include "user/target/thread_names.h"
 
 enum {
+	SINK_CHUNK = 32 * 1024,
 	TIME_SHIFT = 10, /* about a microsecond */
 	SEEK_MAX_STACKS = STREAM_MAX_STACKS / 2,
 };
 
 struct recorder {
-	struct event_list *list;      /* owned; not NULL: --events, and nothing below is used */
-	struct thread_names *threads; /* owned; NULL = names of threads are not recorded */
-	struct record_file *file;     /* owned */
-	struct stream_writer *writer; /* owned */
+	struct event_list *list;	  /* owned; not NULL: --events, and nothing below is used */
+	struct thread_names *threads;	  /* owned; NULL = names of threads are not recorded */
+	const struct recorder_sink *sink; /* borrowed; NULL = it is a file */
+	struct record_file *file;	  /* owned; NULL with a sink */
+	struct stream_writer *writer;	  /* owned */
 	u32 depth;
 	bool is_open; /* has begun, and has not ended */
 	bool has_failed;
@@ -71,17 +73,17 @@ static int write_chunk(void *ctx, const void *data, size_t len)
 {
 	struct recorder *r = ctx;
 
-	return record_file_write(r->file, data, len);
+	return r->sink ? r->sink->write(r->sink->ctx, data, len) : record_file_write(r->file, data, len);
 }
 
 int recorder_new(struct recorder **out, const struct recorder_options *o, const struct alloc_table *fns)
 {
 	struct stream_writer_options wo = { .fns = fns, .write = write_chunk, .codec = &stream_zstd };
 	struct recorder *r;
-	int err;
+	int err = 0;
 
 	*out = NULL;
-	if (!o->path && !o->is_list)
+	if (!o->path && !o->is_list && !o->sink)
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
@@ -95,11 +97,19 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 		return err;
 	}
 	wo.ctx = r;
+	r->sink = o->sink;
+	if (r->sink) {
+		if (random_fill(&r->id, sizeof(r->id)))
+			r->id = clock_ns(CLOCK_REALTIME);
+		wo.codec = NULL;
+		wo.chunk_bytes = SINK_CHUNK;
+	}
 	r->depth = o->depth;
 	r->seek_bytes = o->seek_bytes;
 	r->part_bytes = o->part_bytes;
 	r->part_ns = o->part_ns;
-	err = record_file_new(&r->file, o->path, o->force, o->part_bytes || o->part_ns ? o->keep : 0);
+	if (!r->sink)
+		err = record_file_new(&r->file, o->path, o->force, o->part_bytes || o->part_ns ? o->keep : 0);
 	if (!err)
 		err = stream_writer_new(&r->writer, &wo);
 	if (err) {
@@ -133,6 +143,9 @@ static void give_up(struct recorder *r, int err)
 
 	r->has_failed = true;
 	r->is_open = false;
+	/* The client is told by other means, or is gone. */
+	if (r->sink)
+		return;
 	error("record: %s: %s: the recording ends here, after %s", record_file_name(r->file), strerror(-err),
 	      human_bytes(stream_written(r->writer).bytes).text);
 	stream_writer_resume(r->writer);
@@ -193,7 +206,7 @@ void recorder_join(struct recorder *r)
 
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns)
 {
-	struct stream_hello hello = { .role = STREAM_ROLE_FILE,
+	struct stream_hello hello = { .role = r && r->sink ? STREAM_ROLE_TARGET : STREAM_ROLE_FILE,
 				      .time_shift = TIME_SHIFT,
 				      .mono_ns = mono_ns,
 				      .real_ns = clock_ns(CLOCK_REALTIME),
@@ -209,6 +222,7 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 	if (!r->id)
 		r->ahead_ns = (s64)(mono_ns - clock_now_ns());
 	hello.depth = r->depth;
+	hello.start_ns = r->sink ? r->seek.start_ns : 0;
 	hello.part = r->part;
 	if (!r->id && random_fill(&r->id, sizeof(r->id)))
 		r->id = hello.real_ns;
@@ -243,11 +257,12 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 	if (!is_open(r))
 		return;
 	/* The PID of a process on another machine is another process here. */
-	if (r->threads && !proc_read_status(&status, t->pid)) {
+	if ((r->threads || r->sink) && !proc_read_status(&status, t->pid)) {
 		rec.ppid = (u32)status.ppid;
 		rec.uid = status.uid;
 	}
-	record_file_set_pid(r->file, t->pid);
+	if (r->file)
+		record_file_set_pid(r->file, t->pid);
 	if (!r->seek.start_ns)
 		r->seek.start_ns = time_ns;
 	put(r, STREAM_PROCESS, &rec);
@@ -278,6 +293,23 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 	if (r->threads && rec->kind <= EVENT_REALLOC_END)
 		thread_names_note(r->threads, rec->pid, rec->tid);
 	check(r, stream_write_event(r->writer, rec, len));
+}
+
+void recorder_note(struct recorder *r, const struct note_event *ev)
+{
+	static const u8 marks[NR_NOTES] = { [NOTE_MARK] = STREAM_MARK_PROGRAM,
+					    [NOTE_PAUSE] = STREAM_MARK_PAUSE,
+					    [NOTE_RESUME] = STREAM_MARK_RESUME,
+					    [NOTE_LEAK_CHECK] = STREAM_MARK_CHECK };
+	char name[NOTE_NAME_BYTES];
+	const struct stream_mark_record mark = { .time_ns = ev->time_ns,
+						 .what = ev->what < NR_NOTES ? marks[ev->what] : 0,
+						 .text = name,
+						 .pid = ev->h.pid };
+
+	snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
+	if (is_open(r) && mark.what)
+		put(r, STREAM_MARK, &mark);
 }
 
 void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size_t len)
@@ -446,6 +478,36 @@ bool recorder_has_begun(const struct recorder *r)
 bool recorder_is_open(const struct recorder *r)
 {
 	return is_open(r);
+}
+
+void recorder_connect(struct recorder *r, const char *backend, u64 start_ns, u64 now_ns)
+{
+	r->has_failed = false;
+	stream_modules_clear(&r->modules);
+	stream_writer_restart(r->writer);
+	r->seek.start_ns = start_ns;
+	recorder_begin(r, backend, false, now_ns);
+}
+
+void recorder_disconnect(struct recorder *r)
+{
+	r->is_open = false;
+}
+
+u64 recorder_id(const struct recorder *r)
+{
+	return r->id;
+}
+
+unsigned int recorder_filled(const struct recorder *r)
+{
+	return r->is_open ? r->sink->filled(r->sink->ctx) : 8;
+}
+
+void recorder_flush(struct recorder *r)
+{
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
 }
 
 static void say_thread(void *ctx, u32 pid, u32 tid, const char *name)
@@ -632,6 +694,8 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 	if (!r->is_open)
 		return;
 	r->is_open = false;
+	if (r->sink)
+		return;
 	written = stream_written(r->writer);
 	err = record_file_next(r->file);
 	r->has_failed |= err != 0;

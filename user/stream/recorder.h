@@ -11,17 +11,28 @@ struct alloc_table;
 struct heap;
 struct leaks;
 struct losses;
+struct note_event;
 struct target;
 
 /* Options of a recorder. Strings are borrowed. */
 struct recorder_options {
-	const char *path;	 /* --record; NULL = nothing is recorded */
-	bool is_list;		 /* --events: list the events on standard output instead */
-	bool force;		 /* overwrite the file */
-	u32 depth;		 /* frames per stack, for STREAM_HELLO */
-	u64 part_bytes, part_ns; /* size and time of a part; 0 = no limit */
-	u32 keep;		 /* parts that stay; 0 = all */
-	u64 seek_bytes;		 /* between seek points; 0 = none */
+	const char *path;		  /* --record; NULL = nothing is recorded */
+	bool is_list;			  /* --events: list the events on standard output instead */
+	bool force;			  /* overwrite the file */
+	u32 depth;			  /* frames per stack, for STREAM_HELLO */
+	u64 part_bytes, part_ns;	  /* size and time of a part; 0 = no limit */
+	u32 keep;			  /* parts that stay; 0 = all */
+	u64 seek_bytes;			  /* between seek points; 0 = none */
+	const struct recorder_sink *sink; /* to a client in place of all that; NULL = there is none */
+};
+
+/* Where a stream goes that is no file. */
+struct recorder_sink {
+	void *ctx;
+	/* Take a whole chunk, without waiting. 0 or -errno: the stream is over. */
+	int (*write)(void *ctx, const void *data, size_t len);
+	/* How many eighths of the room for chunks are taken? */
+	unsigned int (*filled)(void *ctx);
 };
 
 /*
@@ -50,6 +61,22 @@ void recorder_join(struct recorder *r);
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns);
 bool recorder_has_begun(const struct recorder *r);
 
+/*
+ * A recorder with a sink has begun: begin a new stream, for a client that has come, of a trace that began at @start_ns
+ * (0: not yet). Or: the client has gone, nothing is written until then.
+ */
+void recorder_connect(struct recorder *r, const char *backend, u64 start_ns, u64 now_ns);
+void recorder_disconnect(struct recorder *r);
+
+/* The random number of this recording; 0 = it has not begun. */
+u64 recorder_id(const struct recorder *r);
+
+/* How many eighths of the room of the sink are taken? Without a client: 8. */
+unsigned int recorder_filled(const struct recorder *r);
+
+/* Give what is written to the sink. */
+void recorder_flush(struct recorder *r);
+
 /* The processes run on this machine: record names of threads, parents and users, too. */
 void recorder_watch_threads(struct recorder *r);
 
@@ -64,6 +91,9 @@ void recorder_maps(struct recorder *r, const struct target *t);
 
 /* Any record of bpf/event.h, in order. */
 void recorder_event(struct recorder *r, const struct event_header *rec, size_t len);
+
+/* A marker of a program, for a client that acts on it. */
+void recorder_note(struct recorder *r, const struct note_event *ev);
 
 /* A stack of which recorder_has_stack() says that it is not there. */
 void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size_t len);

@@ -91,7 +91,7 @@ static const struct stream_field losses_fields[] = {
 	NUMBER(stream_losses, abandoned), NUMBER(stream_losses, unfollowed),
 	NUMBER(stream_losses, sharers),	  NUMBER(stream_losses, overwritten),
 	NUMBER(stream_losses, tracers),	  NUMBER(stream_losses, by_probes),
-	NUMBER(stream_losses, late),
+	NUMBER(stream_losses, late),	  NUMBER(stream_losses, left_out),
 };
 
 static const struct stream_field scan_fields[] = {

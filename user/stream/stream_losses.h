@@ -19,7 +19,8 @@ static inline struct stream_losses stream_losses_put(pid_t pid, const struct los
 				       .overwritten = l->overwritten,
 				       .tracers = l->tracers,
 				       .by_probes = l->by_probes,
-				       .late = l->late };
+				       .late = l->late,
+				       .left_out = l->left_out };
 }
 
 static inline struct losses stream_losses_take(const struct stream_losses *rec)
@@ -34,5 +35,6 @@ static inline struct losses stream_losses_take(const struct stream_losses *rec)
 				.overwritten = rec->overwritten,
 				.tracers = rec->tracers,
 				.by_probes = rec->by_probes,
-				.late = rec->late };
+				.late = rec->late,
+				.left_out = rec->left_out };
 }

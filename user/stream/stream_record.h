@@ -90,7 +90,7 @@ struct stream_losses {
 	u32 pid;
 	u8 flags; /* enum stream_losses_flag */
 	u64 allocs, frees, stacks, other, abandoned, unfollowed, sharers, overwritten, tracers, by_probes,
-		late;
+		late, left_out;
 };
 
 /* The last four are markers of a program, in connections only: its own marks, too, have the process. */

@@ -27,8 +27,11 @@ void stream_modules_clear(struct stream_modules *m)
 
 struct stream_process stream_process_of(const struct target *t, u64 time_ns)
 {
+	const u16 one = 1;
+	u8 order = *(const u8 *)&one ? 0 : STREAM_BIG_ENDIAN;
+
 	return (struct stream_process){ .pid = (u32)t->pid,
-					.flags = t->is_started ? STREAM_STARTED : 0,
+					.flags = order | (t->is_started ? STREAM_STARTED : 0),
 					.word_size = t->is_32bit ? 4 : 8,
 					.time_ns = time_ns,
 					.start_time = t->start_time,

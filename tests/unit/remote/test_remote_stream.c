@@ -14,7 +14,7 @@
 
 enum { MAX_BYTES = 1 << 20, MAX_SEEN = 256 };
 
-static struct serve_received received;
+static struct forward_received received;
 
 /* A stream that is being written, and the records that came out. */
 struct world {
@@ -260,11 +260,15 @@ static void another_image(void **state)
 	saw(w, 0, EVENT_EXEC, 0);
 }
 
-/* Impossible functions are ignored; unknown kinds of allocators become "other". */
+/* Impossible functions are ignored; kinds of allocators that are no words become "other". */
 static void names_from_outside(void **state)
 {
+	static const char *const kinds[][2] = { { "\033]0;x", "other" },
+						{ "", "other" },
+						{ "a kind of an allocator, much too long", "other" },
+						{ "libstdc++", "libstdc++" },
+						{ "guessed glibc", "guessed glibc" } };
 	const struct stream_function f = { .fn = 3, .kind = 0, .symbol = "mal\033[31mloc", .name = "malloc" };
-	const struct stream_allocator a = { .pid = 9, .module = 1, .kind = "\033]0;x" };
 	struct world *w = *state;
 	struct target *t;
 
@@ -272,12 +276,17 @@ static void names_from_outside(void **state)
 	write_process(w, 5, "/bin/x");
 	write_module(w, "/lib/x.so");
 	write_maps(w, 0x10000);
-	write_rec(w, STREAM_ALLOCATOR, &a);
-	assert_int_equal(feed(w), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct stream_allocator a = { .pid = 9, .module = 1, .kind = kinds[i][0] };
+
+		write_maps(w, 0x10000);
+		write_rec(w, STREAM_ALLOCATOR, &a);
+		assert_int_equal(feed(w), 0);
+		assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
+		assert_string_equal(t->allocators[0].kind, kinds[i][1]);
+		target_free(t);
+	}
 	assert_int_equal(alloc_fn_count(w->fns), alloc_fn_count(NULL));
-	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
-	assert_string_equal(t->allocators[0].kind, "other");
-	target_free(t);
 }
 
 static void refuses(struct world *w)

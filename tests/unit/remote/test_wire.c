@@ -94,7 +94,7 @@ static void only_frames_of_the_peer(void **state)
 		{ WIRE_TARGET, true, WIRE_STREAM, WIRE_MAX_BODY, true },
 		{ WIRE_TARGET, true, WIRE_STREAM, WIRE_MAX_BODY + 1, false },
 		{ WIRE_HOST, true, WIRE_STREAM, 10, false },
-		{ WIRE_TARGET, true, WIRE_LEFT_OUT, 11, false },
+		{ WIRE_TARGET, true, WIRE_MARK, 4, false },
 	};
 
 	(void)state;

@@ -22,9 +22,9 @@ static void fill(void)
 	start.resume_id = 0x1122334455667788;
 	start.max_followed = 77;
 	start.received.nr_ends = 9;
-	start.received.nr_had = SERVE_MAX_PROCESSES;
-	for (u32 i = 0; i < SERVE_MAX_PROCESSES; i++)
-		start.received.had[i] = (struct serve_had){ i + 1, 1ULL << 40, UINT64_MAX - i, i };
+	start.received.nr_had = FORWARD_MAX_PROCESSES;
+	for (u32 i = 0; i < FORWARD_MAX_PROCESSES; i++)
+		start.received.had[i] = (struct forward_had){ i + 1, 1ULL << 40, UINT64_MAX - i, i };
 }
 
 static void starts(void **state)

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Passes on what a session learns, in place of keeping books, also to a client that was away. */
+#include "user/session/session_forward.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/lib/clock.h"
+#include "user/session/session_live.h"
+#include "user/session/session_losses.h"
+#include "user/session/session_private.h"
+#include "user/session/session_tune.h"
+#include "user/stream/stream_record.h"
+
+enum { FLUSH_NS = 100 * 1000 * 1000 };
+
+u64 session_forward_id(const struct session *s)
+{
+	return recorder_id(s->recorder);
+}
+
+const struct source_ops *session_source(const struct session *s, struct source **source)
+{
+	*source = s->source;
+	return s->ops;
+}
+
+const struct target *session_forward_target(struct session *s, pid_t pid)
+{
+	const struct process *p = session_find(s, (u32)pid);
+
+	return p ? p->target : NULL;
+}
+
+struct losses session_forward_losses(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, (u32)pid);
+
+	if (!p)
+		return (struct losses){ 0 };
+	session_look(s, p);
+	return session_source_losses(s, p);
+}
+
+void session_forward_pause(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, (u32)pid);
+
+	if (!p)
+		return;
+	s->ops->pause(s->source, pid);
+	/* Frees from now on are not seen. */
+	session_taint(s, p);
+}
+
+/* Count @ev as an allocation, a free or both, as a source counts lost events. */
+static void count(const struct heap_event *ev, u64 *allocs, u64 *frees)
+{
+	bool is_end = ev->h.kind == EVENT_REALLOC_END;
+
+	*allocs += is_end || ev->h.kind == EVENT_ALLOC;
+	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
+}
+
+/* Heap events leave room for the records that explain them. */
+int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
+{
+	if (recorder_filled(s->recorder) >= 6) {
+		count(ev, &p->unsent.allocs, &p->unsent.frees);
+		return 0;
+	}
+	count(ev, &p->sent_allocs, &p->sent_frees);
+	recorder_event(s->recorder, &ev->h, sizeof(*ev));
+	return 0;
+}
+
+int session_forward_stack(struct session *s, struct process *p, const struct event_header *rec, size_t len)
+{
+	if (recorder_filled(s->recorder) < 7) {
+		recorder_event(s->recorder, rec, len);
+		return 0;
+	}
+	p->unsent.stacks++;
+	s->forward.misses_stacks = true;
+	return 0;
+}
+
+int session_forward_note(struct session *s, struct process *p, const struct note_event *ev)
+{
+	if (recorder_filled(s->recorder) >= 7)
+		p->unsent.other++;
+	else
+		recorder_note(s->recorder, ev);
+	return 0;
+}
+
+static void number_end(struct session *s, struct forwarded_end *e)
+{
+	e->number = recorder_is_open(s->recorder) ? ++s->forward.nr_told_ends : 0;
+}
+
+void session_forward_end(struct session *s, const struct process *p, int status)
+{
+	struct forwarding *f = &s->forward;
+	struct forwarded_end e = { .pid = (u32)p->target->pid,
+				   .parent = p->parent_pid,
+				   .start_time = p->target->start_time,
+				   .status = status,
+				   .losses = p->told,
+				   .allocs = p->sent_allocs,
+				   .frees = p->sent_frees };
+
+	number_end(s, &e);
+	/* The oldest ends have come, unless the queue holds thousands. */
+	if (f->nr_ends == FORWARD_MAX_PROCESSES)
+		memmove(f->ends, f->ends + 1, --f->nr_ends * sizeof(*f->ends));
+	if (!array_extend(f->ends, f->nr_ends))
+		f->ends[f->nr_ends++] = e;
+}
+
+static const struct forward_had *find_had(const struct forward_received *had, u32 pid, u64 start_time)
+{
+	for (u32 i = 0; had && i < had->nr_had; i++)
+		if (had->had[i].pid == pid && had->had[i].start_time == start_time)
+			return &had->had[i];
+	return NULL;
+}
+
+/* Count what was sent and has not come as unsent; @had: what has come, NULL = nothing. */
+static void settle(struct losses *unsent, u64 *allocs, u64 *frees, const struct forward_had *had)
+{
+	u64 had_allocs = had ? had->allocs : 0, had_frees = had ? had->frees : 0;
+
+	unsent->allocs += *allocs > had_allocs ? *allocs - had_allocs : 0;
+	unsent->frees += *frees > had_frees ? *frees - had_frees : 0;
+	*allocs = had_allocs;
+	*frees = had_frees;
+}
+
+/* A process of whose end the client does not know, or of which it will never know. */
+static void tell_end_again(struct session *s, struct forwarded_end *e, const struct forward_received *had)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = e->pid, .tid = e->pid },
+					   .time_ns = clock_now_ns(),
+					   .exit_status = (u32)e->status };
+	const struct forward_had *h = find_had(had, e->pid, e->start_time);
+	struct process *parent = session_find(s, e->parent);
+
+	if (!h) {
+		if (parent)
+			parent->unsent.unfollowed++;
+		return;
+	}
+	settle(&e->losses, &e->allocs, &e->frees, h);
+	recorder_losses(s->recorder, (pid_t)e->pid, &e->losses, STREAM_TAINT | STREAM_GAPS);
+	recorder_event(s->recorder, &end.h, sizeof(end));
+	number_end(s, e);
+}
+
+/* The ends that the client has seen need not be kept. */
+static void tell_ends_again(struct session *s, const struct forward_received *had)
+{
+	struct forwarding *f = &s->forward;
+	size_t nr = 0;
+
+	f->nr_told_ends = had ? had->nr_ends : 0;
+	for (size_t i = 0; had && i < f->nr_ends; i++) {
+		struct forwarded_end *e = &f->ends[i];
+
+		if (e->number && e->number <= had->nr_ends)
+			continue;
+		tell_end_again(s, e, had);
+		if (e->number)
+			f->ends[nr++] = *e;
+	}
+	f->nr_ends = nr;
+}
+
+/* A child that the client has not heard of is a copy of its parent, as far as the client knows that one. */
+static void tell_birth(struct session *s, const struct process *p)
+{
+	const struct process_event birth = { .h = { .kind = EVENT_FORK,
+						    .flags = p->origin == PROCESS_COPY ? 0 : EVENT_NO_COPY,
+						    .pid = p->parent_pid,
+						    .tid = p->parent_pid },
+					     .time_ns = clock_now_ns(),
+					     .child_pid = (u32)p->target->pid };
+
+	if (p->parent_pid && session_find(s, p->parent_pid))
+		recorder_event(s->recorder, &birth.h, sizeof(birth));
+}
+
+static void tell_again(struct session *s, struct process *p, const struct forward_received *had)
+{
+	const struct forward_had *h = find_had(had, (u32)p->target->pid, p->target->start_time);
+
+	if (had)
+		settle(&p->unsent, &p->sent_allocs, &p->sent_frees, h);
+	if (had && !h)
+		tell_birth(s, p);
+	recorder_process(s->recorder, p->target, s->start_ns);
+	/* Blocks that are live for the client may have been freed meanwhile. */
+	p->told = (struct losses){ 0 };
+	p->has_gaps = false;
+	p->nr_unseen = 0;
+	if (s->tuned.now.is_paused || tuning_has_filter(&s->tuned.now))
+		session_expect_gaps(s, p);
+	session_taint_if_unseen(s, p, session_count_unseen(s, p));
+	session_read_losses(s, p);
+}
+
+static int result(const struct session *s)
+{
+	return recorder_has_failed(s->recorder) ? -EIO : 0;
+}
+
+int session_forward_connect(struct session *s, const struct forward_received *had)
+{
+	session_drop_ended(s, 0, false);
+	recorder_connect(s->recorder, session_backend(s), s->start_ns, clock_now_ns());
+	tell_ends_again(s, had);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		tell_again(s, s->processes[i], had);
+	if (s->nr_processes && s->ops->forget_stacks)
+		s->ops->forget_stacks(s->source);
+	return result(s);
+}
+
+void session_forward_disconnect(struct session *s)
+{
+	recorder_disconnect(s->recorder);
+}
+
+int session_forward_poll(struct session *s)
+{
+	int err;
+
+	session_drop_ended(s, 0, false);
+	if (s->forward.misses_stacks && recorder_filled(s->recorder) < 1 && s->ops->forget_stacks) {
+		s->forward.misses_stacks = false;
+		s->ops->forget_stacks(s->source);
+	}
+	err = session_poll(s);
+	if (err && err != -ENODATA)
+		return err;
+	return clock_now_ns() - s->forward.flushed_ns >= FLUSH_NS ? session_forward_flush(s) : result(s);
+}
+
+int session_forward_flush(struct session *s)
+{
+	s->forward.flushed_ns = clock_now_ns();
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	recorder_flush(s->recorder);
+	return result(s);
+}
