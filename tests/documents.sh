@@ -122,7 +122,7 @@ check_commands() {
 
 # Pages and pictures that a command makes.
 check_made() {
-	tests/faults.sh --undefined
+	tests/faults.sh --findings
 	tests/faults.sh | cmp -s - doc/faults.md || echo "doc/faults.md: is not what the tests say: make faults-doc"
 	doc/flow.sh | cmp -s - doc/flow.svg || echo "doc/flow.svg: is not what doc/flow.txt says: make flow-picture"
 }

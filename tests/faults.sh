@@ -1,44 +1,48 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Makes doc/faults.md, on standard output, of tests/faults.tsv and of the fault ids that tests carry.
-# faults.sh --undefined: instead one line for each id that a test cites and the table does not define.
+# faults.sh --findings: instead one line for each id that a test cites and the table does not define, and for each row
+# of the table without a test and without a note that says how else it is tried.
 #
 # A test carries ids in parentheses: "(A4, B2)" in the name of an @test, or in the comment above a C test; in the
 # comment at the head of a file they are those of the whole file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Lines "ID<tab>FILE<tab>LINE<tab>NAME"; NAME is empty for a whole file.
+# Lines "ID<tab>FILE<tab>LINE".
 cited() {
 	find tests -type f ! -path tests/faults.sh \( -name '*.bats' -o -name '*.c' -o -name '*.cc' -o -name '*.sh' \) | LC_ALL=C sort | xargs awk '
-	function give(name,    group, ids, i, nr) {
+	function give(    group, ids, i, nr) {
 		while (match(pending, /\([A-HST][0-9]+(, [A-HST][0-9]+)*\)/)) {
 			group = substr(pending, RSTART + 1, RLENGTH - 2)
 			pending = substr(pending, RSTART + RLENGTH)
 			nr = split(group, ids, ", ")
-			for (i = 1; i <= nr; i++) printf "%s\t%s\t%d\t%s\n", ids[i], FILENAME, FNR, name
+			for (i = 1; i <= nr; i++) printf "%s\t%s\t%d\n", ids[i], FILENAME, FNR
 		}
 		pending = ""
 	}
 	FNR == 1 { pending = ""; in_head = 1 }
 	/^@test "/ {
 		in_head = 0
-		name = pending = substr($0, 8)
-		sub(/".*/, "", name)
-		sub(/ *\([A-HST][0-9]+(, [A-HST][0-9]+)*\)$/, "", name)
-		give(name)
+		pending = substr($0, 8)
+		give()
 		next
 	}
 	/^(#|\/\*| \*)/ { pending = pending " " $0; next }
-	in_head { in_head = 0; give(""); next }
-	/^static void [a-z0-9_]+\(/ { name = $3; sub(/\(.*/, "", name); give(name) }
+	in_head { in_head = 0; give(); next }
+	/^static void [a-z0-9_]+\(/ { give() }
 	{ pending = "" }'
 }
 
-if [ "${1-}" = --undefined ]; then
+if [ "${1-}" = --findings ]; then
 	cited | awk -F '\t' '
-		NR == FNR { if (!/^#/) defined[$1] = 1; next }
-		!($1 in defined) { printf "%s:%d: fault %s has no row in tests/faults.tsv\n", $2, $3, $1 }' tests/faults.tsv -
+		NR == FNR { if (!/^#/) { defined[$1] = 1; has_note[$1] = $4 != "" } next }
+		{ is_tested[$1] = 1 }
+		!($1 in defined) { printf "%s:%d: fault %s has no row in tests/faults.tsv\n", $2, $3, $1 }
+		END {
+			for (id in defined)
+				if (!is_tested[id] && !has_note[id]) print "tests/faults.tsv: no test carries the fault " id
+		}' tests/faults.tsv -
 	exit
 fi
 
@@ -57,33 +61,21 @@ In every case:
 4. Seen plus reported lost is the true count.
 
 `make check-ptrace` runs the main tests again with breakpoints in place of BPF.
+
+The last column names the files of `tests/` that try the fault.
+`test_NAME` is a unit test, `fuzz_NAME` a fuzzer, and each other NAME is `tests/e2e/NAME.bats`
+(`board`: `tests/arch/board.bats`).
+`grep -rnE '[( ]A4[,)]' tests` finds each test of the fault A4.
 HEAD
 
 cited | awk -F '\t' '
 NR == FNR {
-	line = $4 == "" ? "`" $2 "`: the whole file" : $2 ~ /\.bats$/ ? "`" $2 "`: " $4 : "`" $2 "`: `" $4 "`"
-	if (!(($1, line) in seen)) tests[$1] = tests[$1] "- " line "\n"
-	seen[$1, line] = 1
+	name = $2
+	sub(/.*\//, "", name)
+	sub(/\.[a-z]*$/, "", name)
+	if (!(($1, name) in seen)) tests[$1] = tests[$1] (tests[$1] ? ", " : "") name
+	seen[$1, name] = 1
 	next
 }
-/^#/ { printf "\n## %s\n", substr($0, 3); next }
-{
-	printf "\n### %s: %s\n\n", $1, $2
-	print "Expected: " $3 "."
-	if ($4 != "") print $4
-	if ($1 in tests) printf "\n%s", tests[$1]
-	else if ($4 == "") print "No test carries this id."
-}' - tests/faults.tsv | awk '
-# Lines of at most 100 columns; headings stay whole.
-/^#/ || length <= 100 { print; next }
-{
-	lead = /^- / ? "  " : ""
-	rest = $0
-	while (length(rest) > 100) {
-		at = 100
-		while (substr(rest, at + 1, 1) != " " && at > 40) at--
-		print substr(rest, 1, at)
-		rest = lead substr(rest, at + 2)
-	}
-	print rest
-}'
+/^#/ { printf "\n## %s\n\n|id|fault|expected|tests|\n|---|---|---|---|\n", substr($0, 3); next }
+{ printf "|%s|%s|%s|%s|\n", $1, $2, $3 ($4 == "" ? "" : ". " $4), tests[$1] }' - tests/faults.tsv
