@@ -9,7 +9,7 @@ Each tool records all allocations of real programs with their stacks; rounds (5)
   memory   resident memory of all processes, less that of the program alone
   output   bytes of all files that the tool wrote
   report   time of the command that makes a text of them; "-" where the run itself writes it, or where there is no such command
-Each is "median (minimum to maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
+Each is a median; time and p99 with "(minimum-maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
 -k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. Remove
 the file to begin anew. -w FILE writes the programs that have all rounds between its lines <!-- peers --> and <!-- end -->.
 A tool or program that is not installed is named and left out."""
@@ -183,11 +183,11 @@ def run(program, tool):
 
 
 def spread(values, form):
-    return "%s (%s to %s)" % tuple(form(v) for v in (statistics.median(values), min(values), max(values)))
+    return "%s (%s-%s)" % tuple(form(v) for v in (statistics.median(values), min(values), max(values)))
 
 
 def mib(nr):
-    return "%.1f MiB" % (nr / (1 << 20))
+    return "%.1f" % (nr / (1 << 20))
 
 
 def row(program, name, results, alone, start):
@@ -200,12 +200,12 @@ def row(program, name, results, alone, start):
         times = [rps / r["rps"] for r in results]
     else:
         times = [max(r["time"] - start, 0) / base for r in results]
-    p99 = spread([r["p99"] for r in results], lambda v: "%.1f" % v) + " ms" if program == "redis" else ""
+    p99 = spread([r["p99"] for r in results], lambda v: "%.1f" % v) if program == "redis" else ""
     own = statistics.median(r["memory"] for r in alone)
     reports = [r["report"] for r in results if r["report"] is not None]
     return "| %s | %s | %s | %s | %s | %s | %s | %d |" % (
-        program, name, spread(times, lambda v: "%.2f" % v), p99, spread([max(r["memory"] - own, 0) for r in results], mib),
-        mib(statistics.median(r["output"] for r in results)), spread(reports, lambda v: "%.1f s" % v) if reports else "-", len(results))
+        program, name, spread(times, lambda v: "%.2f" % v), p99, mib(statistics.median(max(r["memory"] - own, 0) for r in results)),
+        mib(statistics.median(r["output"] for r in results)), "%.1f" % statistics.median(reports) if reports else "-", len(results))
 
 
 def write_into(path, lines):
@@ -303,7 +303,7 @@ def main():
     if done and "-w" in options:
         write_into(options["-w"], ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s." % (
             os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), "",
-            "| program | tool | time, x alone | p99 | memory of the tool | output | report | rounds |", "|---|---|---|---|---|---|---|---|"] + lines)
+            "| program | tool | time, x alone | p99, ms | memory, MiB | output, MiB | report, s | rounds |", "|---|---|---|---|---|---|---|---|"] + lines)
     return 0
 
 

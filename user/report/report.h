@@ -66,11 +66,10 @@ struct report_process {
 struct report_options {
 	/* Which callers, in which order. The last three say which live blocks count for them. */
 	const struct report_key *sort; /* NULL = live-bytes */
-	u32 top;		       /* callers in the text, 0 = all */
-	u32 only;		       /* the one caller that is wanted, its id + 1; 0 = all */
-	bool want_leaked;	       /* lists of blocks: only those that the last verdict calls leaked */
-	u64 min_size, max_size;	       /* bytes, both included; max_size 0 = no limit */
-	u64 older_ns;		       /* at least so old */
+	u32 top, only;		/* callers in the text, 0 = all; id + 1 of the one that is wanted, 0 = all */
+	bool want_leaked;	/* lists of blocks: only those that the last verdict calls leaked */
+	u64 min_size, max_size; /* bytes, both included; max_size 0 = no limit */
+	u64 older_ns;		/* at least so old */
 
 	/* The look of the text. */
 	u32 width;	       /* columns of a line where there is a choice, 0 = 80 */

@@ -70,8 +70,8 @@ static void json_stacks(void **state)
 	alloc("malloc", 0x200020, 3, STACK_LOST);
 	alloc("malloc", 0x200030, 4, 555);
 	write_report(report_json);
-	has(",\"function\":\"operator new(size)\",\"family\":\"new\",\"place\":\"grow (vec.h:7)\",\"allocs\":1,\"alloc_bytes\":100000,"
-	    "\"live_blocks\":1,\"live_bytes\":100000,\"peak_bytes\":100000}");
+	has(",\"function\":\"operator new(size)\",\"family\":\"new\",\"place\":\"grow (vec.h:7)\",\"allocs\":1,"
+	    "\"alloc_bytes\":100000,\"live_blocks\":1,\"live_bytes\":100000,\"peak_bytes\":100000}");
 	has("\"truncated\":\"depth\",");
 	has("\"truncated\":\"none\",");
 	has("\"truncated\":\"lost\",");
