@@ -37,8 +37,9 @@ const struct console_command console_commands[] = {
 	{ "show", "[ADDRESS] [SIZE]",
 	  "what is in the block at ADDRESS (0x...): bytes, strings, pointers; without it, all that can be set",
 	  console_show, 0, 2, .repeats = true },
-	{ "print", "ADDRESS [FORMAT]",
-	  "memory at ADDRESS as gdb's x: a count, one of x z d u o t c a f s, a size b h w g (4xg)",
+	{ "print", "ADDRESS|NAME [FORMAT]",
+	  "memory at ADDRESS, or the global variable NAME, as gdb's x: a count, one of x z d u o t c a f s, a "
+	  "size b h w g (4xg)",
 	  console_print, 1, 2, CONSOLE_LIVE, .repeats = true },
 	{ "processes", "", "the processes, what they hold, what became of them", console_processes,
 	  .repeats = true },
