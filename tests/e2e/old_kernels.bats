@@ -80,7 +80,7 @@ works_without() {
 	HEAPTAP=$FULL
 }
 
-@test "old kernels: all system calls since 3.10 are missing" {
+@test "old kernels: all system calls since 3.10 are missing (E4)" {
 	works_without all
 }
 
