@@ -18,6 +18,7 @@
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/log.h"
 #include "user/lib/unnamed_file.h"
 
 struct guardian {
@@ -308,8 +309,11 @@ static int seal_rows(const void *rows, size_t bytes)
 {
 	auto_close int fd = unnamed_file_in_memory("heaptap-rows");
 
-	if (fd < 0)
+	if (fd < 0) {
+		error("ptrace: memfd_create(2) is not there (Linux 3.17), nor a directory for a file: set TMPDIR: %s",
+		      strerror(-fd));
 		return fd;
+	}
 	for (size_t at = 0; at < bytes;) {
 		ssize_t nr = write(fd, (const char *)rows + at, bytes - at);
 

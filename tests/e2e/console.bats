@@ -515,6 +515,12 @@ built() { says bash built; }
 	is_running "$TARGET"
 	ask 'kill 1 yes'
 	has 'no such process is traced'
+	ask "kill $TARGET NOSUCH yes"
+	has 'kill: NOSUCH: must be a PID, a signal such as TERM, or yes'
+	ask "kill $TARGET STOP yes"
+	wait_for is_stopped "$TARGET"
+	ask "kill SIGCONT yes"
+	wait_for works_on "$TARGET"
 	ask "kill $TARGET yes"
 	wait_for gone "$TARGET"
 	wait_for fate 'has ended'
@@ -522,6 +528,8 @@ built() { says bash built; }
 	has 'calls       none seen'
 	leave 2
 }
+
+works_on() { ! is_stopped "$1"; }
 
 # fate WORDS: of the one process
 fate() {

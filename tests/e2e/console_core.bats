@@ -67,6 +67,8 @@ time.sleep(1000)'
 	has 'number = 1234605616436508552, fraction = 2.5, negative = -7'
 	has '<contents_code>'
 	has '= {1, 2, 3, 4}'
+	# Where CPUs of AMD have the vector registers, gdb before 14 finds too few bytes.
+	lacks xstate
 	has 'in main ('
 	untouched "$TARGET"
 }

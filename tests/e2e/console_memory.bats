@@ -84,6 +84,11 @@ values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
 		values | diff "gdb.$format" -
 		[ -s "gdb.$format" ]
 	done
+	# int contents_variable[4]
+	ask 'print contents_variable 4dw'
+	[ "$(values | tr '\t' ' ')" = '1 2 3 4' ]
+	ask 'print contents_variable'
+	[ "$(values | tr '\t' ' ')" = '0x0000000200000001 0x0000000400000003' ]
 	ask "print 0x$(printf '%x' $((at + 48))) f"
 	[ "$(values)" = 2.5 ]
 	values | diff gdb.f -

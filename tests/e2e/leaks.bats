@@ -850,3 +850,20 @@ mapped() {
 	is .scan.possible.blocks 2
 	is .scan.unsure.blocks 0
 }
+
+# bats test_tags=ptrace,inline
+@test "leaks: --blocks: leaked blocks of each caller; --contents: what is in them" {
+	traced --blocks 2 --contents 32 -o "$BATS_TEST_TMPDIR/text.txt" -o "$BATS_TEST_TMPDIR/l.blocks.json" -- "$T/leak"
+	sed -n '/^Leaked blocks$/,/^$/p' "$BATS_TEST_TMPDIR/text.txt" >"$BATS_TEST_TMPDIR/section"
+	cat "$BATS_TEST_TMPDIR/section"
+	[ "$(grep -c '^  malloc < copy_name < open_session$' "$BATS_TEST_TMPDIR/section")" -eq 1 ]
+	[ "$(grep -cE '^    0x[0-9a-f]+ +24 B  indirect' "$BATS_TEST_TMPDIR/section")" -eq 2 ]
+	# copy_name() has written a name there.
+	[ "$(grep -cE '^      0000  75 73 65 72 .*  user[0-9]+\.' "$BATS_TEST_TMPDIR/section")" -eq 2 ]
+	grep -oE '0x[0-9a-f]+' "$BATS_TEST_TMPDIR/section" | while read -r addr; do
+		jq -e --arg a "$addr" 'any(.processes[0].blocks[]; .address == $a and (.verdict == "definite" or .verdict == "indirect"))' \
+			"$BATS_TEST_TMPDIR/l.blocks.json" >/dev/null
+	done
+	traced -o "$BATS_TEST_TMPDIR/none.txt" -- "$T/leak"
+	fails grep -q '^Leaked blocks' "$BATS_TEST_TMPDIR/none.txt"
+}

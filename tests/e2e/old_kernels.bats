@@ -80,8 +80,23 @@ works_without() {
 	HEAPTAP=$FULL
 }
 
-@test "old kernels: all system calls since 3.10 are missing" {
+@test "old kernels: all system calls since 3.10 are missing (E4)" {
 	works_without all
+}
+
+# in_read_only DIRECTORIES COMMAND...: nothing can be written in these
+in_read_only() {
+	unshare -m bash -c 'for d in $1; do mount --bind "$d" "$d" && mount -o remount,ro,bind "$d"; done; exec "${@:2}"' bash "$@"
+}
+
+@test "old kernels: a file that stands for memory: in any directory, or the missing call is named" {
+	needs_target leak-static
+	unset TMPDIR
+	in_read_only "/tmp" true || skip "no name spaces of mounts"
+	run -0 in_read_only "/dev/shm /run /tmp" "$PYTHON" "$OLD" all "$HEAPTAP" run --backend ptrace --no-scan -- "$T/leak-static"
+	[[ $output == *' live in '* ]]
+	run -0 in_read_only "/dev/shm /run /tmp /var/tmp" "$PYTHON" "$OLD" all "$HEAPTAP" run --backend ptrace --no-scan -- "$T/leak-static"
+	[[ $output == *'memfd_create(2) is not there (Linux 3.17)'*'set TMPDIR: Read-only file system'* ]]
 }
 
 # bats test_tags=full

@@ -21,7 +21,7 @@
 #include "user/lib/privileges.h"
 #include "user/target/target.h"
 
-enum { POLL_MS = 20, FINISH_MS = 5000, QUEUE_BYTES = 16 << 20 };
+enum { POLL_MS = 20, IDLE_MS = 1000, FINISH_MS = 5000, QUEUE_BYTES = 16 << 20 };
 
 /* Where the client comes from. */
 struct listen_place {
@@ -120,7 +120,13 @@ static void print_address(const struct listen_place *p, const struct options *o)
 		     net_addr_text(&p->addr, text, sizeof(text)));
 }
 
-static int run(const struct options *o, struct serve *s, struct control *c, struct discover *discover)
+/* While serve waits for a client to come by itself, a board sleeps: who connects wakes it. */
+static int wait_ms(const struct serve *s, const struct listen_place *place)
+{
+	return s->trace || place->discover || place->link.to ? POLL_MS : IDLE_MS;
+}
+
+static int run(const struct options *o, struct serve *s, struct control *c, const struct listen_place *place)
 {
 	int sig, err;
 
@@ -131,7 +137,7 @@ static int run(const struct options *o, struct serve *s, struct control *c, stru
 			return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 	}
 	while (!s->is_over) {
-		switch (control_wait(c, serve_link_fd(s->link), POLL_MS, &sig)) {
+		switch (control_wait(c, serve_link_fd(s->link), wait_ms(s, place), &sig)) {
 		case CONTROL_STOP:
 			s->is_over = true;
 			break;
@@ -140,7 +146,7 @@ static int run(const struct options *o, struct serve *s, struct control *c, stru
 		}
 		serve_round(s);
 		if (!IS_AGENT)
-			discover_poll(discover);
+			discover_poll(place->discover);
 	}
 	control_finish(c);
 	if (s->session)
@@ -209,7 +215,7 @@ int cmd_serve(const struct options *o)
 	if (err)
 		error("serve: signals: %s", strerror(-err));
 	else
-		status = run(o, &s, c, place.discover);
+		status = run(o, &s, c, &place);
 	serve_stop(&s, WIRE_END_DETACHED, "");
 	serve_link_finish(s.link, FINISH_MS);
 	if (s.launch)

@@ -266,8 +266,7 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
-	  HELP("keep the files of the last N reports, and the last N files of a recording in parts, and remove "
-		  "older ones; 0: keep all") },
+	  HELP("keep the files of the last N reports, or of the last N parts of a recording; 0: keep all") },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = WATCHING | IN(SYSTEM), HELP("stop tracing after DUR") },
 	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
@@ -344,6 +343,11 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
 		  "or for the block at ADDRESS (0x...); scan: or for blocks of a TYPE, in a census" })
+	OF_HOST({ "blocks", 0, "N", take_u32, FIELD(nr_samples), "0", "0", "1000",
+	  .commands = IN(RUN) | IN(ATTACH) | IN(CONNECT),
+	  .help = "list N leaked blocks of each caller in the text report: address, size, verdict, age, thread" })
+	OF_HOST({ "contents", 0, "N", take_u32, FIELD(contents), "0", "0", "4096", .commands = IN(RUN) | IN(ATTACH),
+	  .help = "show the first N bytes of these blocks, of one of each caller without --blocks" })
 	OF_HOST({ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" })
 	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask),

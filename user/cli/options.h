@@ -59,15 +59,16 @@ struct options {
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool no_default_suppressions;
 	bool gen_suppressions, unaligned, perturb;
-	bool follow;	  /* trace children, and their children */
-	bool as_caller;	  /* run: the program runs as the user who typed sudo */
-	bool no_wait;	  /* run: end with the program, though followed children run on */
-	u32 max_procs;	  /* most children that are traced */
-	u32 nr_whys;	  /* callers with an example of who holds their blocks */
-	u32 leaks;	  /* enum leak_kinds */
-	u64 why_addr;	  /* a block to show the holder of, 0 = none */
-	u64 pointer_mask; /* bits of a word that make an address, 0 = all */
-	u32 check;	  /* enum source_check: whose releases are checked */
+	bool follow;		  /* trace children, and their children */
+	bool as_caller;		  /* run: the program runs as the user who typed sudo */
+	bool no_wait;		  /* run: end with the program, though followed children run on */
+	u32 max_procs;		  /* most children that are traced */
+	u32 nr_samples, contents; /* leaked blocks of each caller to show, and bytes of them */
+	u32 nr_whys;		  /* callers with an example of who holds their blocks */
+	u32 leaks;		  /* enum leak_kinds */
+	u64 why_addr;		  /* a block to show the holder of, 0 = none */
+	u64 pointer_mask;	  /* bits of a word that make an address, 0 = all */
+	u32 check;		  /* enum source_check: whose releases are checked */
 	/* Rules of --fail-on: at least fail_bytes are definitely lost; a release was wrong. */
 	bool fail_on_definite, fail_on_errors;
 	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/console/console_variable.h"
 #include "user/console/print_format.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
@@ -25,7 +26,9 @@ struct look {
 	const char *command;
 	taddr_t addr;
 	u64 max;	    /* show: bytes */
-	const char *format; /* print */
+	const char *name;   /* print: of a variable; NULL = there is an address */
+	const char *format; /* print; NULL = as it suits the size of the variable */
+	char for_size[32];  /* such a format */
 	u32 nr_shown;	    /* show: blocks that hold the address */
 };
 
@@ -204,9 +207,29 @@ static int print_values(const struct look *l, const struct report *r, const stru
 	return err;
 }
 
+/* Find the variable l->name, and a format for its size. 0 or -EINVAL, logged. */
+static int find_variable(struct look *l, const struct report_process *p)
+{
+	u64 size;
+	int err = console_variable(p->target, l->name, &l->addr, &size);
+	char letter = size % 8 ? size % 4 ? 'b' : 'w' : 'g';
+
+	if (err)
+		return console_refuse(
+			l->console, -EINVAL,
+			"print: %s: must be an address such as 0x55d0c0de10, or a global variable in "
+			"the symbols of the process",
+			l->name);
+	size /= letter == 'g' ? 8 : letter == 'w' ? 4 : 1;
+	snprintf(l->for_size, sizeof(l->for_size), "%llux%c", (unsigned long long)(size ? size : 1), letter);
+	if (!l->format)
+		l->format = l->for_size;
+	return 0;
+}
+
 static int write_memory(void *ctx, const struct report *r)
 {
-	const struct look *l = ctx;
+	struct look *l = ctx;
 	const struct report_process *p = console_only_process(l->console, l->command, r);
 	struct print_format f;
 	struct memory_view *v;
@@ -214,7 +237,10 @@ static int write_memory(void *ctx, const struct report *r)
 
 	if (!p)
 		return -EINVAL;
-	err = print_format_parse(&f, l->format, p->target->is_32bit ? 4 : 8);
+	err = l->name ? find_variable(l, p) : 0;
+	if (err)
+		return err;
+	err = print_format_parse(&f, l->format ? l->format : "xw", p->target->is_32bit ? 4 : 8);
 	if (err == -ERANGE)
 		return console_refuse(l->console, err, "print: %s: more than %d KiB", l->format,
 				      PRINT_MAX_BYTES / 1024);
@@ -237,11 +263,11 @@ static int write_memory(void *ctx, const struct report *r)
 
 int console_print(struct console *c, size_t nr, char **words)
 {
-	struct look l = { .console = c, .command = "print", .format = nr > 1 ? words[1] : "xw" };
+	struct look l = { .console = c, .command = "print", .format = nr > 1 ? words[1] : NULL };
 	int err = check_place(c, "print");
 
-	if (!err)
-		err = take_addr(&l, words[0]);
+	if (parse_hex(words[0], &l.addr))
+		l.name = words[0];
 	if (!err)
 		err = session_show(c->session, c->pid, write_memory, &l);
 	return err == -ERANGE ? -EINVAL : err;

@@ -10,6 +10,7 @@
 #include <sys/procfs.h>
 #include <unistd.h>
 
+#include "user/core/core_xstate.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 
@@ -58,11 +59,14 @@ static void put_more_registers(FILE *out, const struct arch_regs *regs)
 	const u8 *vector = regs->bytes + REGS_VECTOR;
 
 #if defined(__x86_64__)
+	u8 state[CORE_XSTATE_MAX];
+	size_t len = core_xstate(vector, regs->nr_vector, state);
+
 	/* The state of XSAVE begins with that of FXSAVE. */
 	if (regs->nr_vector >= FXSAVE_BYTES)
 		put_note(out, "CORE", NT_PRFPREG, vector, FXSAVE_BYTES);
-	if (regs->nr_vector > FXSAVE_BYTES)
-		put_note(out, "LINUX", NT_X86_XSTATE, vector, regs->nr_vector);
+	if (len)
+		put_note(out, "LINUX", NT_X86_XSTATE, state, len);
 #else
 	put_note(out, "CORE", NT_PRFPREG, vector, regs->nr_vector);
 	put_note(out, "LINUX", NT_ARM_TLS, &regs->tp, sizeof(regs->tp));

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "user/lib/array.h"
+
 /* A file in @dir; as long as it takes to unlink it, it has a name. */
 static int make_in(const char *dir)
 {
@@ -35,10 +37,14 @@ int unnamed_file(const char *dir)
 
 int unnamed_file_in_memory(const char *name)
 {
+	/* The root of a board may be read-only. */
+	static const char *const dirs[] = { "/dev/shm", "/run", "/var/tmp" };
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd >= 0 || errno != ENOSYS)
 		return fd < 0 ? -errno : fd;
-	fd = make_in("/dev/shm");
-	return fd < 0 ? unnamed_file("/tmp") : fd;
+	fd = unnamed_file("/tmp");
+	for (size_t i = 0; fd < 0 && i < ARRAY_SIZE(dirs); i++)
+		fd = make_in(dirs[i]);
+	return fd;
 }

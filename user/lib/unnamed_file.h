@@ -11,7 +11,7 @@
 int __must_check unnamed_file(const char *dir);
 
 /*
- * Make a file in memory, owned by the caller, too; in /dev/shm or /tmp before Linux 3.17. @name is seen in
- * /proc/PID/fd.
+ * Make a file in memory, owned by the caller, too; before Linux 3.17 in TMPDIR, /tmp, or another directory that can be
+ * written. @name is seen in /proc/PID/fd.
  */
 int __must_check unnamed_file_in_memory(const char *name);

@@ -31,8 +31,9 @@ int serve_link_fd(const struct serve_link *l);
 int serve_link_watch(struct serve_link *l, int fd) __must_check;
 
 /*
- * Accept, do handshakes, read and write, without waiting. Call it at least every 100 ms. Returns 1 and the client's
- * next frame, 0 without a frame, -EPIPE when a connection that cannot come again (in_fd) is over.
+ * Accept, do handshakes, read and write, without waiting. Call it when there is something to do, and each second.
+ * Returns 1 and the client's next frame, 0 without a frame, -EPIPE when a connection that cannot come again (in_fd) is
+ * over.
  */
 int serve_link_poll(struct serve_link *l, struct wire_frame *frame) __must_check;
 

@@ -176,6 +176,8 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 		err = text_notices(t, p, &s.nr_shown, &s.anchors);
 	if (!err && p->leaks)
 		err = text_leaks(t, &s, rows, nr, key);
+	if (!err && !IS_AGENT)
+		err = text_samples(t, p);
 	text_growth(t, p->trend, "\n");
 	/* The section on leaks showed rows that are sorted by leaks. */
 	if (!err && !key->wants_scan)

@@ -83,5 +83,8 @@ int text_leaks(struct text *t, struct section *s, const struct report_row *rows,
 int text_why(struct text *t, const struct report_process *p, const struct report_row *row,
 	     enum scan_verdict verdict) __must_check;
 
+/* With --blocks, write leaked blocks of each caller. 0 or -ENOMEM. */
+int text_samples(struct text *t, const struct report_process *p) __must_check;
+
 /* With --gen-suppressions, write a suppression for each caller with leaks. 0 or -ENOMEM. */
 int text_suppressions(struct text *t, const struct report_process *p) __must_check;

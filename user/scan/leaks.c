@@ -36,8 +36,10 @@ void leaks_free(struct leaks *l)
 	if (!IS_AGENT && l->asked)
 		leak_why_fini(l->asked);
 	free(l->asked);
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		leak_blocks_fini(&l->blocks);
+		leak_samples_fini(&l->samples);
+	}
 	free(l);
 }
 
@@ -86,6 +88,7 @@ struct finding {
 	struct snapshot_plan plan;
 	struct courtesy_hurry hurry;
 	u64 start_ns; /* of the stop */
+	bool is_judged;
 };
 
 static int begin(void *arg)
@@ -116,6 +119,9 @@ static int judge(void *arg)
 
 	if (!err)
 		err = keep(f->leaks, f->scan, f->options);
+	if (!err && !IS_AGENT)
+		err = leak_samples_init(&f->leaks->samples, f->leaks, f->options, f->snap);
+	f->is_judged = true;
 	if (!err && !f->options->elsewhere)
 		find_whys(f);
 	return err;
@@ -214,6 +220,9 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 		err = o->aside(o->ctx, read_memory, f);
 	} else if (!err) {
 		err = read_memory(f);
+		/* The process, whose memory is asked for, may end when it is resumed. */
+		if (!err && o->content_bytes)
+			err = judge(f);
 	}
 	if (f->snap)
 		snapshot_resume(f->snap);
@@ -267,7 +276,7 @@ static int find(struct leaks *l, const struct leaks_options *o)
 		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
 		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : read_moment(&f, o);
-	if (!err)
+	if (!err && !f.is_judged)
 		err = o->aside(o->ctx, judge, &f);
 	/* Only this thread may talk to the other machine. */
 	if (!err && o->why)

@@ -10,13 +10,12 @@
 
 #include "user/scan/leaks_blocks.h"
 #include "user/scan/leaks_marks.h"
+#include "user/scan/leaks_samples.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_way.h"
 
-struct heap;
 struct kernel_words;
 struct scan_chain;
-struct snapshot_holder;
 struct leak_why;
 struct module_table;
 struct stack_table;
@@ -60,6 +59,7 @@ struct leaks {
 	struct leak_why *asked;	   /* owned; the answer to leaks_options.why_addr, NULL = nobody asked */
 	u8 word_size;		   /* of the process, bytes */
 	struct leak_blocks blocks; /* not of a recording */
+	struct leak_samples samples;
 };
 
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
@@ -82,7 +82,8 @@ struct leaks_options {
 	u64 pointer_mask;
 	bool want_unaligned;
 	u32 nr_whys; /* find examples for so many callers that lost blocks possibly, and so many that hold blocks */
-	taddr_t why_addr;  /* find the chain of this block; 0 = none */
+	taddr_t why_addr;	       /* find the chain of this block; 0 = none */
+	u32 nr_samples, content_bytes; /* as in leak_samples_init() */
 	const u64 *before; /* live bytes of each row at the last report: rows that grew get examples first */
 	size_t nr_before;
 	bool (*is_unwanted)(void); /* scan_options.is_unwanted */
@@ -116,7 +117,7 @@ struct leaks_options {
  */
 int leaks_find(struct leaks **out, const struct leaks_options *options) __must_check;
 
-/* Make *@out, owned by the caller, without a verdict because of @why. 0 or -ENOMEM. */
+/* Make *@out, which is the caller's, without a verdict because of @why. 0 or -ENOMEM. */
 int leaks_none(struct leaks **out, const char *why) __must_check;
 void leaks_free(struct leaks *l);
 

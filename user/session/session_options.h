@@ -15,15 +15,17 @@ enum session_scans { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 
 /* How leak verdicts are found, and what they show. */
 struct verdict_options {
-	u64 max_pause_ns; /* 0 = as it suits the command */
-	u32 snapshot;	  /* enum snapshot_way */
-	u32 nr_jobs;	  /* threads that read memory; 0 = one for each CPU */
-	u64 max_copy;	  /* bytes of a copy for it; 0 = what there is room for */
-	u64 pointer_mask; /* bits of a word that make an address; 0 = all */
-	bool unaligned;	  /* look for pointers at every byte */
-	u32 leaks;	  /* enum leak_kinds */
-	u32 nr_whys;	  /* callers with an example of who holds their blocks */
-	u64 why_addr;	  /* a block to show the holder of; 0 = none */
+	u64 max_pause_ns;  /* 0 = as it suits the command */
+	u32 snapshot;	   /* enum snapshot_way */
+	u32 nr_jobs;	   /* threads that read memory; 0 = one for each CPU */
+	u64 max_copy;	   /* bytes of a copy for it; 0 = what there is room for */
+	u64 pointer_mask;  /* bits of a word that make an address; 0 = all */
+	bool unaligned;	   /* look for pointers at every byte */
+	u32 leaks;	   /* enum leak_kinds */
+	u32 nr_whys;	   /* callers with an example of who holds their blocks */
+	u64 why_addr;	   /* a block to show the holder of; 0 = none */
+	u32 nr_samples;	   /* leaked blocks of each caller to show */
+	u32 content_bytes; /* of each */
 };
 
 /* Rules of --fail-on. */

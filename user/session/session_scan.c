@@ -315,6 +315,8 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.want_unaligned = v->unaligned,
 		.nr_whys = v->nr_whys,
 		.why_addr = v->why_addr,
+		.nr_samples = v->nr_samples,
+		.content_bytes = v->content_bytes,
 		.before = p->reported,
 		.nr_before = p->nr_reported,
 		.is_unwanted = s->options->is_unwanted,
