@@ -269,7 +269,7 @@ live_blocks() {
 	ask status
 	has '1,007 B in 11 blocks'
 	has 'and 5 that heaptap never saw allocated'
-	has 'no release was wrong'
+	has 'bad frees   none'
 	has 'lost        nothing'
 	ask blocks
 	[ "$(grep -c 'perhaps free' <<<"$output")" -eq 10 ]
@@ -294,7 +294,7 @@ live_blocks() {
 	has 'allocated   100 B in 2 blocks'
 	has 'freed       2 blocks'
 	has 'and 3 that heaptap never saw allocated'
-	has 'no release was wrong'
+	has 'bad frees   none'
 	leave
 	untouched "$TARGET"
 }

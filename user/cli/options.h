@@ -38,6 +38,7 @@ struct options {
 	u64 record_seek, record_size, record_ns; /* bytes between seek points; a part: bytes, time; 0 = one */
 	u64 max_memory;				 /* bytes, for the content of a recording; 0 = default */
 	u32 sort;				 /* row of report_keys */
+	bool has_top;				 /* it was chosen */
 	u32 top;				 /* 0 = all */
 	bool no_cpp, want_mmap, guess, force, json;
 	bool start_paused;	 /* allocations count from the first HEAPTAP_RESUME on */

@@ -87,6 +87,7 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 			return -EINVAL;
 		}
 		err = row_of(id)->take(o, row_of(id), optarg);
+		o->has_top |= row_of(id)->field == offsetof(struct options, top);
 	}
 	*end = optind;
 	return err;
