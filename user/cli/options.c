@@ -101,7 +101,7 @@ const struct command commands[] = {
 	[COMPLETION] = COMMAND_OF_HOST("completion", "bash|zsh|fish",
 				       "print a script that completes command lines in this shell",
 				       cmd_completion, 1, 1),
-	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
+	[HELP] = { "help", "[COMMAND]", "explain a command and its most used options", cmd_help, 0, 1 },
 	[NR_COMMANDS] = { NULL },
 };
 
@@ -475,6 +475,8 @@ const struct option_row option_rows[] = {
 	  .help = "read this config file instead of the usual one" })
 	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
 	  HELP("print this help") },
+	OF_HOST({ "all", 0, NULL, take_flag, FIELD(want_all), .commands = IN(HELP), .is_only_typed = true,
+	  .help = "list all options of the command, in groups" })
 	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .is_only_typed = true,
 	  HELP("print the version") },
 	{ NULL },

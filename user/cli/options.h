@@ -91,6 +91,7 @@ struct options {
 	u32 max_cost;	      /* of tracing, tenths of a percent of a CPU */
 	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
 	u32 threshold_growth; /* tenths of a percent an hour */
+	bool want_all;	      /* of help: all options */
 	bool quiet, verbose, want_help, want_version, want_formats, has_max_cost /* it was given */;
 	u32 color;	    /* enum output_color */
 	u32 annotate;	    /* 0 = none, 1 = as GitHub wants it */
@@ -142,8 +143,8 @@ int options_parse(struct options *o, int argc, char **argv) __must_check;
 void options_fini(struct options *o);
 /* Is there a rule of --fail-on? */
 bool options_have_rule(const struct options *o);
-/* Print the help of @command, or the list of commands for NULL. */
-void options_help(FILE *out, const struct command *command);
+/* Print the help of @command, with its most used options or, in groups, all; or the list of commands for NULL. */
+void options_help(FILE *out, const struct command *command, bool wants_all);
 
 /* NULL if there is no command @name. */
 const struct command *command_find(const char *name);

@@ -144,6 +144,7 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	err = parse_options(&typed, argc, argv, end);
 	config = typed.config;
 	o->want_help = typed.want_help;
+	o->want_all = typed.want_all;
 	o->want_version = typed.want_version;
 	o->want_formats = typed.want_formats;
 	options_fini(&typed);
@@ -229,7 +230,7 @@ static int without_command(const char *text, const char *behind)
 	}
 	if (!is_one_of(text, help))
 		return 0;
-	options_help(stdout, behind ? command_find(behind) : NULL);
+	options_help(stdout, behind ? command_find(behind) : NULL, false);
 	return 1;
 }
 
@@ -243,30 +244,34 @@ int options_parse(struct options *o, int argc, char **argv)
 	if (err)
 		return err;
 	if (argc < 2) {
-		options_help(stderr, NULL);
+		options_help(stderr, NULL, false);
 		return -EINVAL;
 	}
 	if (without_command(argv[1], argv[2]))
 		return 1;
 	o->command = command_find(argv[1]);
+	if (o->command)
+		argc--, argv++;
+	else if (!IS_AGENT)
+		o->command = mistake_implied(argv[1]);
 	if (!o->command) {
 		mistake_command(argv[1]);
 		return -EINVAL;
 	}
-	err = parse_all(o, argc - 1, argv + 1, &end);
+	err = parse_all(o, argc, argv, &end);
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;
 	if (o->want_version)
 		return without_command("--version", NULL);
 	if (o->want_help) {
-		options_help(stdout, o->command);
+		options_help(stdout, o->command, false);
 		return 1;
 	}
 	if (o->want_formats) {
 		report_formats_list(stdout);
 		return 1;
 	}
-	err = check_args(o, argc - 1 - end, argv + 1 + end);
+	err = check_args(o, argc - end, argv + end);
 	if (!err)
 		mistake_late_options(o);
 	return err ? err : read_suppressions(o);
