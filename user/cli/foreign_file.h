@@ -2,5 +2,5 @@
 /* Files of other tools that people give to heaptap report. */
 #pragma once
 
-/* What the file @path is, and what reads it: "a file of massif: ms_print reads it". NULL: nothing that is known. */
+/* Name the kind of the file @path and its reader: "a file of massif: ms_print reads it". NULL: not known. */
 const char *foreign_file(const char *path);

@@ -362,13 +362,13 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })
-	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
+	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
-		  "than in the third before") },
+		  "than in the third before; diff: leaks: more is lost; growth:64K or growth:5%: more is live") },
 	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
-	  .commands = WATCHING | IN(SCAN),
+	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
@@ -684,13 +684,15 @@ static int take_ignore(struct options *o, const struct option_row *row, const ch
 /* One rule; the rules of several options add up. */
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text)
 {
-	if (!strcmp(text, "errors")) {
-		o->fail_on_errors = true;
-		return 0;
-	}
+	bool is_diff = o->command && !strcmp(o->command->name, "diff");
+
+	if (!strcmp(text, "errors"))
+		return (o->fail_on_errors = true, 0);
 	if (!strncmp(text, "growth:", 7) && !parse_percent(text + 7, &o->fail_growth) && o->fail_growth)
 		return 0;
-	if (!strcmp(text, "definite"))
+	if (is_diff && !strncmp(text, "growth:", 7) && !parse_size(text + 7, &o->fail_growth_bytes))
+		return 0;
+	if (!strcmp(text, "definite") || (is_diff && !strcmp(text, "leaks")))
 		o->fail_bytes = 0;
 	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
 		return options_bad_value(

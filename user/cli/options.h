@@ -71,8 +71,8 @@ struct options {
 	/* Rules of --fail-on: at least fail_bytes are definitely lost; a release was wrong. */
 	bool fail_on_definite, fail_on_errors;
 	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */
-	u64 fail_bytes;
-	u32 error_exitcode; /* 0 = as it suits the command */
+	u64 fail_bytes, fail_growth_bytes; /* the second one of diff; 0 = no rule */
+	u32 error_exitcode;		   /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
 	const char *baseline, *why_type; /* scan: an earlier census in JSON; show who holds blocks of this */
 	const char *callers;		 /* scan: a list of blocks in CSV */
