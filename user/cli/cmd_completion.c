@@ -34,7 +34,7 @@ static bool has_option(const struct command *c, const struct option_row *row)
 	return row->commands & 1U << (c - commands);
 }
 
-/* Its choices are endings of names. */
+/* The choices of such an option are endings of names. */
 static bool takes_file(const struct option_row *row)
 {
 	return row->arg && !strcmp(row->arg, "FILE");
@@ -78,8 +78,8 @@ static void bash_arguments(const struct command *c)
 {
 	static const char *const how[] = {
 		[ARGUMENTS_FILES] = "compopt -o default",
-		[ARGUMENTS_PROCESSES] =
-			"COMPREPLY=($(compgen -W \"$(ps --ppid 2 -p 2 --deselect -o comm= 2>/dev/null || ps -eo comm=)\" -- \"$cur\"))",
+		[ARGUMENTS_PROCESSES] = "COMPREPLY=($(compgen -W \"$(ps --ppid 2 -p 2 "
+					"--deselect -o comm= 2>/dev/null || ps -eo comm=)\" -- \"$cur\"))",
 		[ARGUMENTS_PROGRAM] = "COMPREPLY=($(compgen -c -- \"$cur\")); compopt -o default",
 		[ARGUMENTS_COMMAND] = "COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))",
 	};
