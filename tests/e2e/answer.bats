@@ -123,3 +123,15 @@ same_places() {
 	run -0 "$HEAPTAP" diff a.json b.json
 	[[ $output != *'cannot be matched'* ]]
 }
+
+@test "answer: compiled code of node is named by its perf map, in all outputs" {
+	command -v node >/dev/null || skip "no node here: code that it compiles is not tried"
+	printf '%s\n' 'const held = [];' \
+		'function rememberBuffers(n) { for (let i = 0; i < n; i++) held.push(Buffer.allocUnsafeSlow(5000 + i)); }' \
+		'for (let i = 0; i < 300; i++) rememberBuffers(20);' >a.js
+	"$HEAPTAP" run -q --no-scan -o r.json -o r.folded -- node --perf-basic-prof --interpreted-frames-native-stack a.js
+	rm -f "/tmp/perf-$(jq '.processes[0].pid' r.json).map"
+	jq -e '[.processes[0].stacks[] | select(.place == "rememberBuffers (a.js:2)")] | length > 0' r.json
+	jq -e --arg f "$PWD/a.js" '[.processes[0].stacks[].frames[] | select(.function == "rememberBuffers" and .file == $f and .line == 2)] | length > 0' r.json
+	grep -q ';rememberBuffers;' r.folded
+}
