@@ -89,3 +89,49 @@ same_places() {
 		{ echo "$verdict"; return 1; }
 	[[ "$(unbroken <r.txt)" == "$verdict grow (pid "* ]]
 }
+
+@test "answer: diff begins with what changed and the place, --fail-on sets the status, and unmatched builds are said" {
+	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
+		'__attribute__((noinline)) void lose(int n) { while (n--) { p = malloc(100); p = 0; } }' \
+		'__attribute__((noinline)) void hold(int n) { while (n--) { void **q = malloc(1000); *q = (void *)p; p = q; } }' \
+		'int main(int c, char **v) { lose(atoi(v[1])); hold(atoi(v[2])); }' >work.c
+	gcc -g -O1 -o work work.c
+	"$HEAPTAP" run -q -o a.json -- ./work 1 5
+	"$HEAPTAP" run -q -o b.json -- ./work 4 5
+	"$HEAPTAP" run -q -o c.json -- ./work 1 500
+	[ "$("$HEAPTAP" diff a.json b.json | head -1)" = "leaks 300 B more in 3 more blocks, from lose (work.c:3); holds 300 B more, from lose (work.c:3)" ]
+	[ "$("$HEAPTAP" diff a.json c.json | head -1)" = "leaks as much as before; holds 483.4 KiB more, from hold (work.c:4)" ]
+	"$HEAPTAP" diff a.json c.json | grep -q '^#1 .* by malloc from hold (work.c:4)$'
+	"$HEAPTAP" diff --json a.json c.json | jq -e '.callers[0].place == "hold (work.c:4)"'
+	run -1 --separate-stderr "$HEAPTAP" diff --fail-on leaks a.json b.json
+	[ "$stderr" = "heaptap: warning: diff: failed: more is lost (--fail-on leaks)" ]
+	run -9 "$HEAPTAP" diff --fail-on leaks --error-exitcode 9 a.json b.json
+	run -0 "$HEAPTAP" diff --fail-on leaks a.json c.json
+	run -0 "$HEAPTAP" diff --fail-on leaks b.json a.json
+	run -0 "$HEAPTAP" diff --fail-on definite:1K a.json b.json
+	run -1 "$HEAPTAP" diff --fail-on growth:64K a.json c.json
+	run -1 "$HEAPTAP" diff --fail-on growth:50% a.json c.json
+	run -0 "$HEAPTAP" diff --fail-on growth:64K a.json b.json
+	run -2 "$HEAPTAP" diff --fail-on errors a.json b.json
+	"$HEAPTAP" run -q --no-scan -o n.json -- ./work 1 5
+	run -6 "$HEAPTAP" diff --fail-on leaks a.json n.json
+	gcc -s -O0 -o bare0 work.c
+	gcc -s -O1 -o bare1 work.c
+	"$HEAPTAP" run -q -o bare0.json -- ./bare0 1 5
+	"$HEAPTAP" run -q -o bare1.json -- ./bare1 1 5
+	"$HEAPTAP" diff bare0.json bare1.json | grep -q '^callers cannot be matched: 2 of the first report and 2 of the second are code without symbols'
+	run -0 "$HEAPTAP" diff a.json b.json
+	[[ $output != *'cannot be matched'* ]]
+}
+
+@test "answer: compiled code of node is named by its perf map, in all outputs" {
+	command -v node >/dev/null || skip "no node here: code that it compiles is not tried"
+	printf '%s\n' 'const held = [];' \
+		'function rememberBuffers(n) { for (let i = 0; i < n; i++) held.push(Buffer.allocUnsafeSlow(5000 + i)); }' \
+		'for (let i = 0; i < 300; i++) rememberBuffers(20);' >a.js
+	"$HEAPTAP" run -q --no-scan -o r.json -o r.folded -- node --perf-basic-prof --interpreted-frames-native-stack a.js
+	rm -f "/tmp/perf-$(jq '.processes[0].pid' r.json).map"
+	jq -e '[.processes[0].stacks[] | select(.place == "rememberBuffers (a.js:2)")] | length > 0' r.json
+	jq -e --arg f "$PWD/a.js" '[.processes[0].stacks[].frames[] | select(.function == "rememberBuffers" and .file == $f and .line == 2)] | length > 0' r.json
+	grep -q ';rememberBuffers;' r.folded
+}

@@ -198,7 +198,7 @@ with_open_bin() {
 	local option command
 	for command in attach:heaptap@ system:heaptap-system; do
 		for option in $(grep -oE -- ' --[a-z-]+' "$ROOT/packaging/${command#*:}.service"); do
-			"$HEAPTAP" help "${command%:*}" | grep -q -- "$option\b"
+			"$HEAPTAP" help --all "${command%:*}" | grep -q -- "$option\b"
 		done
 	done
 }

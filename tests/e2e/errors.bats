@@ -83,7 +83,7 @@ as_told_wrong() {
 	jq -e '[.runs[0].results[].ruleId] | map(select(. == "size-mismatch" or . == "alignment-mismatch")) | length == 10' "$BATS_TEST_TMPDIR/r.sarif"
 	grep -q 'type="alignment-mismatch"' "$BATS_TEST_TMPDIR/r.junit.xml"
 	run --separate-stderr "$HEAPTAP" run -- "$T/sized"
-	[[ $stderr == *'checked     6 wrong sizes, 7 wrong alignments'* ]]
+	[[ $stderr == *'bad frees   6 wrong sizes, 7 wrong alignments'* ]]
 	[[ $(unbroken <<<"$stderr") == *'wrong size (first 99, not 100 bytes), 3 times, first 0x'*', by operator delete(ptr, size)'*'too_small at '*'allocated by operator new(size)'* ]]
 	[[ $(unbroken <<<"$stderr") == *'wrong alignment (first 32, not 64), 2 times, first 0x'*', by operator delete(ptr, align)'*'other_alignment at '* ]]
 }
@@ -100,11 +100,11 @@ as_told_wrong() {
 
 @test "errors: the text report: before the leaks, with its stacks" {
 	run --separate-stderr "$HEAPTAP" run -- "$T/misuse" double
-	[[ $stderr == *'checked     8 mismatched releases, 1 double release'* ]]
+	[[ $stderr == *'bad frees   8 mismatched releases, 1 double release'* ]]
 	[[ $stderr == *'mismatched release, 1 time, 0x'*', by operator delete(ptr, size)'*'delete_of_malloc at '*'allocated by malloc'*'by_malloc at '* ]]
 	[[ $stderr == *'double release, 1 time, 0x'*'second_free at '*'released before by free'*'first_free at '*'allocated by malloc'* ]]
 	run --separate-stderr "$HEAPTAP" run -- "$T/leak"
-	[[ $stderr == *'checked     no release was wrong'* ]]
+	[[ $stderr == *'bad frees   none'* ]]
 	run --separate-stderr "$HEAPTAP" run --no-check -- "$T/misuse"
 	[[ $stderr != *'checked '* && $stderr != *'release, '* ]]
 }

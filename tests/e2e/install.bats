@@ -32,11 +32,18 @@ completed() {
 	[ "$(completed run --back)" = --backend ]
 	[ "$(completed run --backend p)" = ptrace ]
 	[ "$(completed diff --no-scan)" = "" ]
+	# --sort=live-by is three words.
+	[ "$(completed run --sort = live-by)" = live-bytes ]
+	[ "$(completed run --sort =)" = "$(completed run --sort "")" ]
+	# Behind --output come files, and no endings of names.
+	[ "$(completed run --output .j)" = "" ]
+	completed attach "" >processes
+	fails grep -qx kthreadd processes
 }
 
 # commands_by_help, options_by_help COMMAND: what heaptap itself says that there is, one a line, sorted
 commands_by_help() { "$HEAPTAP" help | sed -nE 's/^  ([a-z]+) .*/\1/p' | LC_ALL=C sort; }
-options_by_help() { "$HEAPTAP" help "$1" | sed -nE 's/^  (-[A-Za-z], |    )(--[a-z-]+)( .*)?$/\2/p' | LC_ALL=C sort; }
+options_by_help() { "$HEAPTAP" help --all "$1" | sed -nE 's/^  (-[A-Za-z], |    )(--[a-z-]+)( .*)?$/\2/p' | LC_ALL=C sort; }
 
 bash_offers() { completed "$@" | LC_ALL=C sort; }
 

@@ -7,10 +7,6 @@ load ../lib/common
 # STATUS, the words behind heaptap, and what the only line on stderr must contain, with | between them
 mistakes() {
 	cat <<-END
-		2|12345678|did you mean 'heaptap attach 12345678'
-		2|ls|did you mean 'heaptap run ls'
-		2|$T/leak|did you mean 'heaptap run $T/leak'
-		2|r.heaptap|did you mean 'heaptap report r.heaptap'
 		2|attahc 12|did you mean 'attach'
 		2|record ls|did you mean 'heaptap run -w FILE PROGRAM'
 		2|trace 12|'heaptap attach PID'
@@ -20,6 +16,12 @@ mistakes() {
 		2|-v|-V prints the version
 		2|stop 12|'heaptap console PID' and its command 'stop'
 		2|status|did you mean 'heaptap doctor'
+		2|run --show-leak-kinds=all ls|type -v, which lists possible leaks
+		2|run --call-graph=dwarf ls|type --depth N
+		2|run --tool=massif ls|type -o FILE.massif
+		4|report massif.out.1|a file of massif: ms_print
+		4|report heaptrack.ls.1.gz|a file of heaptrack: heaptrack_print
+		4|report perf.data|a file of perf
 		2|run --json ls|type -o FILE.json, or --format json
 		2|run --leak-check=full ls|type --fail-on definite
 		2|run --trace-children=yes ls|type --follow
@@ -70,6 +72,9 @@ mistakes() {
 	echo '{ "schema": "heaptap-report/2" }' >saved.json
 	touch r.heaptap
 	cp "$T/nothing" prog
+	printf 'desc: --tool=massif\ncmd: ls\n' >massif.out.1
+	printf 'x' >heaptrack.ls.1.gz
+	printf 'PERFILE2' >perf.data
 	while IFS= read -r line; do
 		status_wanted=${line%%|*} words=${line#*|}
 		text=${words#*|} words=${words%%|*}
@@ -84,6 +89,29 @@ mistakes() {
 	run -127 --separate-stderr "$HEAPTAP" run "ls -l"
 	[ "$stderr" = "heaptap: run: ls -l: no program has this name: type program and arguments without quotes" ]
 	[ "$("$HEAPTAP" --help run)" = "$("$HEAPTAP" help run)" ]
+}
+
+@test "mistakes: a program, a PID or a recording in place of a command does what is meant, and says how" {
+	cd "$BATS_TEST_TMPDIR"
+	run --separate-stderr "$HEAPTAP" "$T/leak"
+	[ "$status" -eq 0 ]
+	[ "${stderr_lines[0]}" = "heaptap: 'heaptap $T/leak' is 'heaptap run $T/leak'" ]
+	[[ $stderr == *'leaks 10.8 KiB in 32 blocks'* ]]
+	# Options behind the program are the program's.
+	[ "$("$HEAPTAP" echo -n --all 2>err)" = --all ]
+	run -4 --separate-stderr "$HEAPTAP" 12345678
+	[ "${stderr_lines[0]}" = "heaptap: 'heaptap 12345678' is 'heaptap attach 12345678'" ]
+	"$HEAPTAP" run -q -w r.heaptap -- "$T/leak" 2>err >out
+	"$HEAPTAP" r.heaptap 2>err | unbroken | grep -q '^leaks 10.8 KiB'
+	"$HEAPTAP" help run >short
+	[ "$(grep -c '^  -\|^      --' short)" -le 16 ]
+	for option in output record sort top duration interval follow depth fail-on suppressions no-scan why; do
+		grep -q -- "--$option" short
+	done
+	tail -1 short | grep -q "^'heaptap help run --all' lists [0-9]* more options"
+	"$HEAPTAP" help run --all >all
+	grep -qx 'Leaks and wrong releases:' all
+	[ "$(grep -c '^  -\|^      --' all)" -gt 60 ]
 }
 
 @test "mistakes: an option behind the program goes to the program, and heaptap warns" {

@@ -23,6 +23,9 @@ on_terminal() {
 	[ "$(grep -c . <<<"$shown")" -gt 20 ]
 }
 
+# without_end: a report without its last paragraph, which is the answer again
+without_end() { awk 'BEGIN { RS = "" } NR > 1 { print last } { last = $0 }'; }
+
 has_colours() { grep -q $'\x1b\\[' "$1"; }
 
 widest() { awk '{ n = length($0); if (n > most) most = n } END { print most }'; }
@@ -32,7 +35,7 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 
 # bats test_tags=anyone
 @test "terminal: what is bad has a colour, and nothing has one without a terminal, with NO_COLOR or on a dumb one" {
-	on_terminal 80 report r.heaptap
+	on_terminal 80 report r.heaptap -n 10
 	# The verdict and the losses, if there are any, are yellow.
 	[[ "$(head -1 shown.plain)" == $'\x1b[33mleaks 1,442 B'* ]]
 	"$HEAPTAP" report r.heaptap >piped
@@ -41,11 +44,11 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 	fails has_colours written.txt
 	"$HEAPTAP" report --color always r.heaptap >piped
 	has_colours piped
-	on_terminal 80 report --color never r.heaptap
+	on_terminal 80 report -n 10 --color never r.heaptap
 	fails has_colours shown
-	NO_COLOR=1 on_terminal 80 report r.heaptap
+	NO_COLOR=1 on_terminal 80 report r.heaptap -n 10
 	fails has_colours shown
-	TERM=dumb on_terminal 80 report r.heaptap
+	TERM=dumb on_terminal 80 report r.heaptap -n 10
 	fails has_colours shown
 }
 
@@ -58,12 +61,14 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 	"$HEAPTAP" report -o written.txt r.heaptap
 	cmp piped written.txt
 	for columns in 64 79 100; do
-		on_terminal "$columns" report r.heaptap
+		on_terminal "$columns" report r.heaptap -n 10
 		[ "$(widest <<<"$shown")" -le "$columns" ] || { awk -v n="$columns" 'length($0) > n' <<<"$shown"; return 1; }
 	done
 	# At 300 columns nothing is broken: the other widths have lost no word.
-	on_terminal 300 report r.heaptap
-	diff <(words piped) <(words <<<"$shown")
+	on_terminal 300 report r.heaptap -n 10
+	# The answer comes again at the end, behind an empty line.
+	diff <(words piped) <(without_end <<<"$shown" | words)
+	[ "$(tail -1 <<<"$shown")" = "$(head -1 <<<"$shown")" ]
 	[ "$(head -1 <<<"$shown")" = "leaks 1,442 B in 10 blocks, and with them 848 B in 13, the largest part from sharing_head (kinds)" ]
 }
 
@@ -74,12 +79,12 @@ too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [
 @test "terminal: few columns have all words, on lines that fit" {
 	"$HEAPTAP" report r.heaptap >piped
 	for columns in 20 30 39; do
-		on_terminal "$columns" report r.heaptap
+		on_terminal "$columns" report r.heaptap -n 10
 		[ -z "$(too_wide "$columns")" ] || { too_wide "$columns"; return 1; }
-		diff <(words piped) <(words <<<"$shown")
+		diff <(words piped) <(without_end <<<"$shown" | words)
 	done
-	on_terminal 1 report r.heaptap
-	diff <(words piped) <(words <<<"$shown")
+	on_terminal 1 report r.heaptap -n 10
+	diff <(words piped) <(without_end <<<"$shown" | words)
 }
 
 # bats test_tags=anyone
@@ -99,4 +104,24 @@ too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [
 	# Texts stand below the options.
 	on_terminal 40 help run
 	grep -qx '  -h, --help' <<<"$shown"
+}
+
+@test "terminal: without -n the answer, three callers and the way on fit into 24 lines of 80 columns" {
+	SHELL=/bin/bash script -qec "stty cols 80; '$HEAPTAP' report r.heaptap" /dev/null </dev/null 2>&1 | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' >shown
+	[ "$(wc -l <shown)" -le 24 ]
+	[ "$(widest <shown)" -le 80 ]
+	head -2 shown | unbroken | grep -q '^leaks 1,442 B in 10 blocks, and with them 848 B in 13, the largest part from sharing_head (kinds)'
+	[ "$(grep -c '^#' shown)" -eq 3 ]
+	grep -q '^        lose_plain (kinds) < build < main$' shown
+	tail -1 shown | grep -q '^All callers, whole stacks and details: -n 0, -v, or a file'
+	SHELL=/bin/bash script -qec "stty cols 20; '$HEAPTAP' report r.heaptap" /dev/null </dev/null | grep -q leaks
+	SHELL=/bin/bash TERM=dumb script -qec "'$HEAPTAP' report r.heaptap" /dev/null </dev/null | grep -q 'leaks 1,442 B'
+	[ "$("$HEAPTAP" report r.heaptap | wc -l)" -gt 24 ]
+}
+
+@test "terminal: with reports in files the answer goes to standard error, without -q" {
+	"$HEAPTAP" report -o r.json r.heaptap 2>err
+	grep -q '^heaptap: kinds (pid [0-9]*): leaks 1,442 B in 10 blocks, and with them 848 B in 13, ' err
+	"$HEAPTAP" report -q -o q.json r.heaptap 2>err
+	[ ! -s err ]
 }

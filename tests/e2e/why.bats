@@ -36,7 +36,7 @@ same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 	# Callers with possible leaks only are listed on demand.
 	run --separate-stderr "$HEAPTAP" run -n 0 -s leaked-bytes --why 100 -- "$T/leak_kinds" _exit
 	[[ $stderr == *'by a pointer to its byte 13'* ]]
-	[[ $stderr == *'held by middle_of_chain in leak_kinds'*'-> 96 B of chain_behind_middle < build, by a pointer to its byte 48'*'-> 80 B of chain_end < chain_behind_middle, this one (0x'* ]]
+	[[ $stderr == *'held by middle_of_chain in leak_kinds'*'-> 96 B from chain_behind_middle < build, by a pointer to its byte 48'*'-> 80 B from chain_end < chain_behind_middle (0x'* ]]
 	run --separate-stderr "$HEAPTAP" run -n 0 --why 0 -- "$T/leak_kinds" _exit
 	[[ $stderr != *'is held by'* ]]
 }

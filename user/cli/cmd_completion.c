@@ -34,6 +34,12 @@ static bool has_option(const struct command *c, const struct option_row *row)
 	return row->commands & 1U << (c - commands);
 }
 
+/* The choices of such an option are endings of names. */
+static bool takes_file(const struct option_row *row)
+{
+	return row->arg && !strcmp(row->arg, "FILE");
+}
+
 /* Write @text for use between single quotes; characters of @special get a backslash. */
 static void put_quoted(const char *text, const char *special)
 {
@@ -72,7 +78,8 @@ static void bash_arguments(const struct command *c)
 {
 	static const char *const how[] = {
 		[ARGUMENTS_FILES] = "compopt -o default",
-		[ARGUMENTS_PROCESSES] = "COMPREPLY=($(compgen -W \"$(ps -eo comm=)\" -- \"$cur\"))",
+		[ARGUMENTS_PROCESSES] = "COMPREPLY=($(compgen -W \"$(ps --ppid 2 -p 2 "
+					"--deselect -o comm= 2>/dev/null || ps -eo comm=)\" -- \"$cur\"))",
 		[ARGUMENTS_PROGRAM] = "COMPREPLY=($(compgen -c -- \"$cur\")); compopt -o default",
 		[ARGUMENTS_COMMAND] = "COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))",
 	};
@@ -93,6 +100,9 @@ static void write_bash(void)
 	put_commands();
 	fputs("'\n"
 	      "\tCOMPREPLY=()\n"
+	      "\t# --sort=VALUE is three words to bash.\n"
+	      "\t[[ $cur != = ]] || { cur=; prev==; }\n"
+	      "\t[[ $prev != = ]] || prev=${COMP_WORDS[COMP_CWORD - 1 - (${#cur} > 0)]}\n"
 	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 	      "\t\tCOMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))\n"
 	      "\t\treturn\n"
@@ -104,7 +114,7 @@ static void write_bash(void)
 			continue;
 		putchar('\t');
 		put_names(row);
-		if (row->choice) {
+		if (row->choice && !takes_file(row)) {
 			fputs(") COMPREPLY=($(compgen -W '", stdout);
 			put_choices(row);
 			puts("' -- \"$cur\")); return ;;");
@@ -136,7 +146,7 @@ static void zsh_option(const struct option_row *row)
 		putchar(':');
 		put_quoted(row->arg, "[]:");
 		putchar(':');
-		if (row->choice) {
+		if (row->choice && !takes_file(row)) {
 			putchar('(');
 			put_choices(row);
 			putchar(')');
@@ -191,7 +201,7 @@ static void fish_option(const struct option_row *row)
 	printf("' -l %s", row->name);
 	if (row->letter)
 		printf(" -s %c", row->letter);
-	if (row->choice) {
+	if (row->choice && !takes_file(row)) {
 		fputs(" -x -a '", stdout);
 		put_choices(row);
 		putchar('\'');

@@ -82,6 +82,27 @@ static int write_diff(const struct options *o, struct diff *d, enum diff_key key
 	return err;
 }
 
+/* The status by --fail-on. Logs why it is none of success. */
+static int judge_diff(const struct options *o, const struct diff *d)
+{
+	const struct diff_sums sums = diff_sums(d);
+	u64 before = diff_totals(d, 0).numbers.live_bytes;
+	u64 more = sums.live_bytes > 0 ? (u64)sums.live_bytes : 0;
+	bool has_grown = (o->fail_growth_bytes && more >= o->fail_growth_bytes) ||
+			 (o->fail_growth && more && more * 1000 >= before * o->fail_growth);
+	bool leaks = sums.leaked_blocks > 0 || sums.leaked_bytes > 0;
+
+	if (o->fail_on_definite && !sums.has_leaks) {
+		error("diff: --fail-on: no leak verdict in both reports");
+		return STATUS_NO_VERDICT;
+	}
+	if (!has_grown && !(o->fail_on_definite && leaks && sums.leaked_bytes >= (s64)o->fail_bytes))
+		return STATUS_DONE;
+	warn("diff: failed: %s",
+	     has_grown ? "more is live (--fail-on growth)" : "more is lost (--fail-on leaks)");
+	return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
+}
+
 static int compare_two(const struct options *o, enum diff_key key)
 {
 	const struct output_options oo = options_output(o);
@@ -100,6 +121,8 @@ static int compare_two(const struct options *o, enum diff_key key)
 		err = add(o, d, side, &status);
 	if (!err && write_diff(o, d, key, outs))
 		err = STATUS_UNTRUSTED;
+	if (!err && !status)
+		status = judge_diff(o, d);
 	diff_free(d);
 	outputs_free(outs);
 	return err ? err : status;
@@ -112,6 +135,10 @@ int cmd_diff(const struct options *o)
 	if (key == NR_DIFF_KEYS) {
 		error("diff: --sort: must be one of live-bytes live-blocks total-bytes total-blocks "
 		      "leaked-bytes peak");
+		return STATUS_USAGE;
+	}
+	if (o->fail_on_errors) {
+		error("diff: --fail-on: must be leaks, definite:64K, growth:64K or growth:5%%");
 		return STATUS_USAGE;
 	}
 	if (o->nr_args == 2)

@@ -6,6 +6,7 @@
 #include "user/cli/commands.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/cli/foreign_file.h"
 #include "user/cli/options_rooms.h"
 #include "user/cli/page_file.h"
 #include "user/cli/rights.h"
@@ -21,8 +22,13 @@ int cmd_report(const struct options *o)
 	const struct session_options so = options_session(o);
 	struct output_options oo = options_output(o);
 	struct page_file page = { .path = NULL };
+	const char *foreign = foreign_file(o->args[0]);
 	int status, err;
 
+	if (foreign) {
+		error("report: %s: no recording of heaptap but %s", o->args[0], foreign);
+		return STATUS_NO_TARGET;
+	}
 	if (o->events && (o->has_between || o->outputs.nr || o->open)) {
 		error("report: --events lists all events on standard output; remove --%s",
 		      o->has_between ? "between"

@@ -123,7 +123,7 @@ static void print_address(const struct listen_place *p, const struct options *o)
 /* While serve waits for a client to come by itself, a board sleeps: who connects wakes it. */
 static int wait_ms(const struct serve *s, const struct listen_place *place)
 {
-	return s->trace || place->discover || place->link.to ? POLL_MS : IDLE_MS;
+	return s->session || place->discover || place->link.to ? POLL_MS : IDLE_MS;
 }
 
 static int run(const struct options *o, struct serve *s, struct control *c, const struct listen_place *place)

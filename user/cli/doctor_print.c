@@ -135,6 +135,12 @@ static void print_target(FILE *out, const struct doctor *d, const struct doctor_
 
 void doctor_print_text(FILE *out, const struct doctor *d)
 {
+	if (!d->backend)
+		fprintf(out, "heaptap cannot trace here%s\n",
+			d->nr_help ? "; the end says what would help" : "");
+	else
+		fprintf(out, "heaptap works here%s\n",
+			d->nr_help ? "; the end says what would make it better" : "");
 	fprintf(out, "heaptap %s on Linux %s, %s\n", HEAPTAP_VERSION, d->release, d->machine);
 	fprintf(out, "Backend: %s\n  %s\n", d->backend ? d->backend : "none", d->how);
 	for (int g = 0; g < NR_DOCTOR_GROUPS; g++) {

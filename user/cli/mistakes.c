@@ -47,6 +47,24 @@ static const struct {
 	{ "stack-depth", "--depth N" },
 	{ "timeout", "--duration DUR" },
 	{ "time", "--duration DUR" },
+	{ "show-leak-kinds", "-v, which lists possible leaks, too; reports have all kinds" },
+	{ "show-reachable", "-n 0: live blocks that are no leaks are in each report" },
+	{ "leak-resolution", "--depth N" },
+	{ "error-exit-code", "--error-exitcode N" },
+	{ "tool", "-o FILE.massif for massif, --fail-on definite for memcheck" },
+	{ "massif-out-file", "-o FILE.massif" },
+	{ "xml-file", "-o FILE.junit.xml" },
+	{ "track-origins", "-v; heaptap sees no reads and writes, only the heap" },
+	{ "call-graph", "--depth N: stacks are always taken" },
+	{ "threads", "-v: reports have a line of threads" },
+	{ "freq", "nothing: each call is seen, there are no samples" },
+	{ "count", "--stop-after N" },
+	{ "analyze", "'heaptap report FILE' for a recording" },
+	{ "use-inject", "nothing: 'heaptap attach PID' needs no injection" },
+	{ "raw", "-w FILE, which records all events" },
+	{ "merge", "'heaptap diff A B'" },
+	{ "live", "'heaptap top PID'" },
+	{ "leaks-only", "-s leaked-bytes" },
 };
 
 /* Is @name a program of $PATH? */
@@ -78,6 +96,19 @@ static const char *command_for(const char *text)
 	if (len > 8 && !strcmp(text + len - 8, ".heaptap"))
 		return "report";
 	return access(text, X_OK) ? NULL : "run";
+}
+
+const struct command *mistake_implied(const char *text)
+{
+	const char *name = *text == '-' ? NULL : command_for(text);
+	const struct command *command = name ? command_find(name) : NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
+		if (!strcmp(text, synonyms[i].word))
+			return NULL;
+	if (command)
+		info("'heaptap %s' is 'heaptap %s %s'", text, name, text);
+	return command;
 }
 
 /* An option before the command: name a command that has it. */

@@ -17,5 +17,11 @@ void mistake_argument(const struct command *command, const char *text);
 void mistake_option(const struct command *command, const struct option_row *row, const char *text,
 		    int letter);
 
+/*
+ * The command that is meant where a PID, a program or a recording is typed in its place, which is logged; NULL: none is
+ * clear.
+ */
+const struct command *mistake_implied(const char *text);
+
 /* Warn if an option of heaptap stands behind the program, which gets it. */
 void mistake_late_options(const struct options *o);

@@ -101,7 +101,7 @@ const struct command commands[] = {
 	[COMPLETION] = COMMAND_OF_HOST("completion", "bash|zsh|fish",
 				       "print a script that completes command lines in this shell",
 				       cmd_completion, 1, 1),
-	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
+	[HELP] = { "help", "[COMMAND]", "explain a command and its most used options", cmd_help, 0, 1 },
 	[NR_COMMANDS] = { NULL },
 };
 
@@ -123,7 +123,6 @@ static int take_no_scan(struct options *o, const struct option_row *row, const c
 static int take_check(struct options *o, const struct option_row *row, const char *text);
 static int take_no_check(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_ignore(struct options *o, const struct option_row *row, const char *text);
-static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_threshold(struct options *o, const struct option_row *row, const char *text);
@@ -367,13 +366,13 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })
-	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
+	{ "fail-on", 0, "RULE", options_take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
-		  "than in the third before") },
+		  "than in the third before; diff: leaks: more is lost; growth:64K or growth:5%: more is live") },
 	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
-	  .commands = WATCHING | IN(SCAN),
+	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
@@ -480,6 +479,8 @@ const struct option_row option_rows[] = {
 	  .help = "read this config file instead of the usual one" })
 	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
 	  HELP("print this help") },
+	OF_HOST({ "all", 0, NULL, take_flag, FIELD(want_all), .commands = IN(HELP), .is_only_typed = true,
+	  .help = "list all options of the command, in groups" })
 	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .is_only_typed = true,
 	  HELP("print the version") },
 	{ NULL },
@@ -682,26 +683,6 @@ static int take_ignore(struct options *o, const struct option_row *row, const ch
 	if (o->config_line)
 		snprintf(where, sizeof(where), "config line %u", o->config_line);
 	return err ? err : suppress_add_ignore(o->suppress, text, where);
-}
-
-/* One rule; the rules of several options add up. */
-static int take_fail_on(struct options *o, const struct option_row *row, const char *text)
-{
-	if (!strcmp(text, "errors")) {
-		o->fail_on_errors = true;
-		return 0;
-	}
-	if (!strncmp(text, "growth:", 7) && !parse_percent(text + 7, &o->fail_growth) && o->fail_growth)
-		return 0;
-	if (!strcmp(text, "definite"))
-		o->fail_bytes = 0;
-	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
-		return options_bad_value(
-			o, row,
-			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors",
-			text);
-	o->fail_on_definite = true;
-	return 0;
 }
 
 /* A number, an address if it begins with 0x, or the name of a type, which only a census knows. */

@@ -40,7 +40,7 @@ struct options {
 	u64 max_memory;				 /* bytes, for the content of a recording; 0 = default */
 	u32 sort;				 /* row of report_keys */
 	u32 top;				 /* 0 = all */
-	bool no_cpp, want_mmap, guess, force, json;
+	bool no_cpp, want_mmap, guess, force, json, has_top; /* has_top: top was chosen */
 	bool start_paused;	 /* allocations count from the first HEAPTAP_RESUME on */
 	struct option_list usdt; /* notes of other programs that are marks: PROVIDER:NAME */
 	struct option_list omit;
@@ -58,8 +58,8 @@ struct options {
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool no_default_suppressions;
-	bool gen_suppressions, unaligned, perturb;
-	bool follow;		  /* trace children, and their children */
+	bool gen_suppressions, unaligned, perturb, want_all; /* want_all: help on all options */
+	bool follow;					     /* trace children, and their children */
 	bool as_caller;		  /* run: the program runs as the user who typed sudo */
 	bool no_wait;		  /* run: end with the program, though followed children run on */
 	u32 max_procs;		  /* most children that are traced */
@@ -72,8 +72,8 @@ struct options {
 	/* Rules of --fail-on: at least fail_bytes are definitely lost; a release was wrong. */
 	bool fail_on_definite, fail_on_errors;
 	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */
-	u64 fail_bytes;
-	u32 error_exitcode; /* 0 = as it suits the command */
+	u64 fail_bytes, fail_growth_bytes; /* the second one of diff; 0 = no rule */
+	u32 error_exitcode;		   /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
 	const char *baseline, *why_type; /* scan: an earlier census in JSON; show who holds blocks of this */
 	const char *callers;		 /* scan: a list of blocks in CSV */
@@ -143,8 +143,8 @@ int options_parse(struct options *o, int argc, char **argv) __must_check;
 void options_fini(struct options *o);
 /* Is there a rule of --fail-on? */
 bool options_have_rule(const struct options *o);
-/* Print the help of @command, or the list of commands for NULL. */
-void options_help(FILE *out, const struct command *command);
+/* Print the help of @command, with its most used options or, in groups, all; or the list of commands for NULL. */
+void options_help(FILE *out, const struct command *command, bool wants_all);
 
 /* NULL if there is no command @name. */
 const struct command *command_find(const char *name);

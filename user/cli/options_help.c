@@ -12,7 +12,14 @@
 #include "user/lib/wrap.h"
 
 /* NARROW: the texts have lines of their own, because beside the names there is no room. */
-enum { HELP_COLUMN = 26, SUMMARY_COLUMN = 36, NARROW_COLUMN = 7, HELP_WIDTH = 100, NARROW = 60 };
+enum {
+	FEW_OPTIONS = 16,
+	HELP_COLUMN = 26,
+	SUMMARY_COLUMN = 36,
+	NARROW_COLUMN = 7,
+	HELP_WIDTH = 100,
+	NARROW = 60
+};
 
 /* Position of the next word. */
 struct wrap {
@@ -107,16 +114,83 @@ static void help_row(FILE *out, size_t width, const struct option_row *row)
 	putc('\n', out);
 }
 
-static void help_command(FILE *out, size_t width, const struct command *command)
+/* Options by what they are for. The first group is all that most people need; what is in none comes last. */
+static const struct {
+	const char *title, *names; /* names between blanks */
+} groups[] = {
+	{ "Most used",
+	  " pid output record sort top duration interval follow depth fail-on suppressions no-scan why open zoom comm "
+	  "between callers baseline listen to quiet help " },
+	{ "Reports and files",
+	  " format force html keep annotate record-size record-time record-seek min-size max-size older events json "
+	  "color status verbose gen-suppressions thin census " },
+	{ "Leaks and wrong releases",
+	  " scan leaks check no-check ignore no-default-suppressions perturb pointer-mask unaligned max-pause "
+	  "snapshot jobs max-copy " },
+	{ "Tests and CI", " error-exitcode stop-after threshold " },
+	{ "Cost", " backend max-cost max-memory ring-size on-full spare " },
+	{ "Names and stacks", " sysroot debug-path debuginfod nocpp " },
+	{ "Other machines and services",
+	  " metrics push token-file insecure-tcp announce discover wait stdio allow-kill kill " },
+};
+
+/* The number of the group of @row; that behind the last one for an option that is in none. */
+static size_t group_of(const struct option_row *row)
+{
+	char name[64];
+	size_t i = 0;
+
+	snprintf(name, sizeof(name), " %s ", row->name);
+	while (i < ARRAY_SIZE(groups) && !strstr(groups[i].names, name))
+		i++;
+	return i;
+}
+
+/* Print the options of group @i. Returns how many the command has. */
+static size_t help_group(FILE *out, size_t width, u32 bit, size_t i, bool has_title)
+{
+	size_t nr = 0;
+
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		if (!(row->commands & bit) || group_of(row) != i)
+			continue;
+		if (!nr++ && has_title)
+			fprintf(out, "%s%s:\n", i ? "\n" : "",
+				i < ARRAY_SIZE(groups) ? groups[i].title : "For experts");
+		help_row(out, width, row);
+	}
+	return nr;
+}
+
+static size_t count_options(u32 bit)
+{
+	size_t nr = 0;
+
+	for (const struct option_row *row = option_rows; row->name; row++)
+		nr += (row->commands & bit) != 0;
+	return nr;
+}
+
+static void help_command(FILE *out, size_t width, const struct command *command, bool wants_all)
 {
 	u32 bit = 1U << (command - commands);
+	size_t nr = count_options(bit), shown = 0;
+	bool is_short = !IS_AGENT && !wants_all && nr > FEW_OPTIONS;
 
 	fprintf(out, "Usage: heaptap %s [OPTIONS]%s%s\n\n", command->name, *command->synopsis ? " " : "",
 		command->synopsis);
 	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
-	for (const struct option_row *row = option_rows; row->name; row++)
-		if (row->commands & bit)
-			help_row(out, width, row);
+	if (IS_AGENT || (!wants_all && !is_short)) {
+		for (const struct option_row *row = option_rows; row->name; row++)
+			if (row->commands & bit)
+				help_row(out, width, row);
+		return;
+	}
+	for (size_t i = 0; i < (is_short ? 1 : ARRAY_SIZE(groups) + 1); i++)
+		shown += help_group(out, width, bit, i, !is_short);
+	if (is_short)
+		fprintf(out, "\n'heaptap help %s --all' lists %zu more options.\n", command->name,
+			nr - shown);
 }
 
 /* One command in the list: its help has a column of its own, and a line of its own if the synopsis is long. */
@@ -129,12 +203,12 @@ static void help_summary(FILE *out, size_t width, const struct command *c)
 	putc('\n', out);
 }
 
-void options_help(FILE *out, const struct command *command)
+void options_help(FILE *out, const struct command *command, bool wants_all)
 {
 	size_t width = help_width(out);
 
 	if (command) {
-		help_command(out, width, command);
+		help_command(out, width, command, wants_all);
 		return;
 	}
 	fputs("Usage: heaptap COMMAND [OPTIONS] [ARGUMENTS]\n\n"
@@ -143,7 +217,11 @@ void options_help(FILE *out, const struct command *command)
 	for (const struct command *c = commands; c->name; c++)
 		if (c->run)
 			help_summary(out, width, c);
-	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
+	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', and 'heaptap PID' is 'heaptap attach PID'.\n"
+	      "RSS grows, or memory is fragmented, and nothing leaks: 'heaptap scan PID' says what the\n"
+	      "allocator keeps free, and 'heaptap run --mmap' who maps memory.\n"
+	      "'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n",
+	      out);
 }
 
 int cmd_help(const struct options *o)
@@ -154,6 +232,6 @@ int cmd_help(const struct options *o)
 		mistake_command(o->args[0]);
 		return STATUS_USAGE;
 	}
-	options_help(stdout, command);
+	options_help(stdout, command, o->want_all);
 	return STATUS_DONE;
 }

@@ -87,6 +87,7 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 			return -EINVAL;
 		}
 		err = row_of(id)->take(o, row_of(id), optarg);
+		o->has_top |= row_of(id)->field == offsetof(struct options, top);
 	}
 	*end = optind;
 	return err;
@@ -144,6 +145,7 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	config = typed.config;
 	o->is_keep_typed = typed.keep;
 	o->want_help = typed.want_help;
+	o->want_all = typed.want_all;
 	o->want_version = typed.want_version;
 	o->want_formats = typed.want_formats;
 	options_fini(&typed);
@@ -243,7 +245,7 @@ static int without_command(const char *text, const char *behind)
 	}
 	if (!is_one_of(text, help))
 		return 0;
-	options_help(stdout, behind ? command_find(behind) : NULL);
+	options_help(stdout, behind ? command_find(behind) : NULL, false);
 	return 1;
 }
 
@@ -257,31 +259,58 @@ int options_parse(struct options *o, int argc, char **argv)
 	if (err)
 		return err;
 	if (argc < 2) {
-		options_help(stderr, NULL);
+		options_help(stderr, NULL, false);
 		return -EINVAL;
 	}
 	if (without_command(argv[1], argv[2]))
 		return 1;
 	o->command = command_find(argv[1]);
+	if (o->command)
+		argc--, argv++;
+	else if (!IS_AGENT)
+		o->command = mistake_implied(argv[1]);
 	if (!o->command) {
 		mistake_command(argv[1]);
 		return -EINVAL;
 	}
-	err = parse_all(o, argc - 1, argv + 1, &end);
+	err = parse_all(o, argc, argv, &end);
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;
 	if (o->want_version)
 		return without_command("--version", NULL);
 	if (o->want_help) {
-		options_help(stdout, o->command);
+		options_help(stdout, o->command, false);
 		return 1;
 	}
 	if (o->want_formats) {
 		report_formats_list(stdout);
 		return 1;
 	}
-	err = check_args(o, argc - 1 - end, argv + 1 + end);
+	err = check_args(o, argc - end, argv + end);
 	if (!err)
 		mistake_late_options(o);
 	return err ? err : read_suppressions(o);
+}
+
+int options_take_fail_on(struct options *o, const struct option_row *row, const char *text)
+{
+	bool is_diff = o->command && !strcmp(o->command->name, "diff");
+
+	if (!strcmp(text, "errors")) {
+		o->fail_on_errors = true;
+		return 0;
+	}
+	if (!strncmp(text, "growth:", 7) && !parse_percent(text + 7, &o->fail_growth) && o->fail_growth)
+		return 0;
+	if (is_diff && !strncmp(text, "growth:", 7) && !parse_size(text + 7, &o->fail_growth_bytes))
+		return 0;
+	if (!strcmp(text, "definite") || (is_diff && !strcmp(text, "leaks")))
+		o->fail_bytes = 0;
+	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
+		return options_bad_value(
+			o, row,
+			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors",
+			text);
+	o->fail_on_definite = true;
+	return 0;
 }

@@ -19,6 +19,7 @@ struct output_options options_output(const struct options *o)
 					.is_numbered = o->interval_ns != 0,
 					.report = { .sort = &report_keys[o->sort],
 						    .top = o->top,
+						    .has_top = o->has_top,
 						    .min_size = o->min_size,
 						    .max_size = o->max_size,
 						    .older_ns = o->older_ns,

@@ -88,8 +88,12 @@ void debug_package_hint(char *text, size_t size, const char *root, const char *p
 	*text = '\0';
 	/* The debug files of glibc are a package of their own. */
 	if (find_in_dpkg(root, path, package))
-		snprintf(text, size, "apt install %s%s", package,
-			 strcmp(package, "libc6") ? "-dbgsym" : "-dbg");
+		/* Packages with debug files are in another archive, which is not in the usual lists. */
+		snprintf(text, size,
+			 strcmp(package, "libc6")
+				 ? "apt install %s-dbgsym (the debug archive must be in the sources)"
+				 : "apt install %s-dbg",
+			 package);
 	else if (has_directory(root, "var/lib/dnf") && *path == '/')
 		snprintf(text, size, "dnf debuginfo-install %s", path);
 }

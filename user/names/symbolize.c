@@ -14,6 +14,7 @@
 #include "user/lib/hash_index.h"
 #include "user/lib/log.h"
 #include "user/names/debug_file.h"
+#include "user/names/perf_map.h"
 #include "user/names/reader.h"
 #include "user/names/symbol_server.h"
 
@@ -51,6 +52,12 @@ struct memory_block {
 	char bytes[];
 };
 
+/* The names of compiled code of one process. */
+struct process_map {
+	pid_t pid;
+	struct perf_map *map; /* owned */
+};
+
 struct symbolizer {
 	const struct module_table *modules; /* borrowed */
 	struct debug_search search;
@@ -63,7 +70,9 @@ struct symbolizer {
 	struct memory_block *blocks; /* owned */
 	size_t nr_stale, nr_unread;
 	struct names_reader *reader; /* owned */
-	bool has_given_up;	     /* no more names are looked up, which was logged */
+	struct process_map *maps;    /* owned */
+	size_t nr_maps;
+	bool has_given_up; /* no more names are looked up, which was logged */
 };
 
 static const struct symbol unknown;
@@ -113,6 +122,9 @@ void symbolizer_free(struct symbolizer *s)
 	if (!s)
 		return;
 	reader_free(s->reader);
+	for (size_t i = 0; i < s->nr_maps; i++)
+		perf_map_free(s->maps[i].map);
+	free(s->maps);
 	free(s->names);
 	free(s->places);
 	hash_index_fini(&s->places_index);
@@ -427,6 +439,56 @@ static int add_place(struct symbolizer *s, const struct named_place *found)
 	return 0;
 }
 
+void symbolizer_read_perf_map(struct symbolizer *s, pid_t pid)
+{
+	struct perf_map *map;
+	size_t i = 0;
+
+	if (module_table_is_remote(s->modules) || perf_map_read(&map, pid))
+		return;
+	while (i < s->nr_maps && s->maps[i].pid != pid)
+		i++;
+	if (i == s->nr_maps && array_extend(s->maps, s->nr_maps)) {
+		perf_map_free(map);
+		return;
+	}
+	if (i == s->nr_maps)
+		s->maps[s->nr_maps++] = (struct process_map){ .pid = pid };
+	perf_map_free(s->maps[i].map);
+	s->maps[i].map = map;
+}
+
+/* Name the address @addr, which is in no file, by the one map that has it. */
+static int look_up_compiled(struct symbolizer *s, u64 addr, struct named_place *found)
+{
+	struct perf_name name, other;
+	bool is_found = false;
+	struct symbol *symbol;
+
+	for (size_t i = 0; i < s->nr_maps; i++) {
+		if (!perf_map_find(s->maps[i].map, addr, &other))
+			continue;
+		if (is_found)
+			return 0;
+		is_found = true;
+		name = other;
+	}
+	if (!is_found)
+		return 0;
+	symbol = keep(s, sizeof(*symbol));
+	if (!symbol)
+		return -ENOMEM;
+	*symbol = (struct symbol){ .function = keep_text(s, name.function, name.function_len),
+				   .line = name.line };
+	if (name.file)
+		symbol->file = keep_text(s, name.file, name.file_len);
+	if (!symbol->function || (name.file && !symbol->file))
+		return -ENOMEM;
+	found->symbols = symbol;
+	found->nr = 1;
+	return 0;
+}
+
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
 {
 	const struct module *m = module_get(s->modules, ref.module);
@@ -440,7 +502,13 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 		/* One byte back: a return address may belong to the next line, or to the next function. */
 		struct name_wanted w = { .addr = ref.offset - 1, .found = &found };
 
-		err = m ? look_up_safely(s, m, &w) : 0;
+		err = m ? look_up_safely(s, m, &w) : look_up_compiled(s, ref.offset - 1, &found);
+		/* Code in no file may be named later. */
+		if (!err && !m && !found.symbols) {
+			*symbols = &unknown;
+			*nr = 1;
+			return 0;
+		}
 		if (!err && !found.symbols) {
 			found.symbols = (struct symbol *)&unknown;
 			found.nr = 1;

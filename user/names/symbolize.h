@@ -44,6 +44,12 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name,
 		   u64 *offset) __must_check;
 
+/*
+ * Read the map of compiled code of process @pid again (user/names/perf_map.h): it names places in no file, as long as
+ * no other process with a map has the same address. A process without a map is no error.
+ */
+void symbolizer_read_perf_map(struct symbolizer *s, pid_t pid);
+
 /* Open the file with the names of @m, unless it is open. The file stays closed if it cannot be found. */
 void symbolizer_open(struct symbolizer *s, struct module *m);
 

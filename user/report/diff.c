@@ -48,6 +48,7 @@ void diff_free(struct diff *d)
 	for (size_t i = 0; i < d->nr; i++) {
 		free(d->rows[i].function);
 		free(d->rows[i].frames);
+		free(d->rows[i].place);
 	}
 	free(d->rows);
 	hash_index_fini(&d->by_names);
@@ -96,6 +97,14 @@ static int add_caller(void *ctx, const struct saved_process *p, const struct sav
 	int err = row ? 0 : new_row(d, hash, c, &row);
 
 	(void)p;
+	if (!err && *c->place && s->number) {
+		free(row->place);
+		row->place = NULL;
+	}
+	if (!err && *c->place && !row->place) {
+		row->place = strdup(c->place);
+		err = row->place ? 0 : -ENOMEM;
+	}
 	if (!err)
 		saved_add(&row->of[s->number], &c->numbers);
 	return err;
@@ -118,6 +127,16 @@ int diff_all(const struct diff *d, const struct diff_row ***rows, size_t *nr)
 		(*rows)[i] = &d->rows[i];
 	*nr = d->nr;
 	return 0;
+}
+
+struct diff_sums diff_sums(const struct diff *d)
+{
+	const struct saved_numbers *a = &d->totals[0].numbers, *b = &d->totals[1].numbers;
+
+	return (struct diff_sums){ .live_bytes = (s64)(b->live_bytes - a->live_bytes),
+				   .leaked_bytes = (s64)(b->leaked_bytes - a->leaked_bytes),
+				   .leaked_blocks = (s64)(b->leaked_blocks - a->leaked_blocks),
+				   .has_leaks = d->totals[0].nr_scanned && d->totals[1].nr_scanned };
 }
 
 struct saved_totals diff_totals(const struct diff *d, u32 side)

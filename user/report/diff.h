@@ -11,6 +11,7 @@
 struct diff_row {
 	char *function; /* owned; "malloc" */
 	char *frames;	/* owned; one per line, innermost first: a function, or file+0xoffset */
+	char *place; /* owned; in the later report that has it: "make_node (list.c:42)"; NULL = not known */
 	struct saved_numbers of[2];
 };
 
@@ -61,6 +62,13 @@ s64 diff_change(const struct diff_row *row, enum diff_key key);
  * total-bytes if no live blocks changed either, as in programs that free all blocks.
  */
 enum diff_key diff_key_for(struct diff *d, enum diff_key key);
+
+/* By how much more, or less, the second report has. Leaks are definite and indirect; they need both verdicts. */
+struct diff_sums {
+	s64 live_bytes, leaked_bytes, leaked_blocks;
+	bool has_leaks;
+};
+struct diff_sums diff_sums(const struct diff *d);
 
 /*
  * Write the changes. The text has at most @top rows (0 = all) with gains and as many with losses. @names are the names

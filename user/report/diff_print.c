@@ -2,6 +2,7 @@
 /* Writes the differences of two reports as text and as JSON. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "user/report/diff.h"
@@ -158,6 +159,10 @@ static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, 
 		fputs(i ? "), by " : ", then ", out);
 	}
 	escape_text(out, row->function);
+	if (row->place) {
+		fputs(" from ", out);
+		escape_text(out, row->place);
+	}
 	fputc('\n', out);
 	diff_print_frames(out, row->frames);
 }
@@ -186,12 +191,82 @@ static void print_rows(FILE *out, const struct diff_row *const *rows, size_t nr,
 		print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1);
 }
 
+/* ", most of it from make_node (list.c:42)": the caller that gained most of the @all bytes of @key. */
+static void print_place(FILE *out, struct diff *d, enum diff_key key, s64 all)
+{
+	size_t nr;
+	const struct diff_row *const *rows = diff_rows(d, key, &nr);
+	s64 most = nr ? diff_change(rows[0], key) : 0;
+
+	if (all <= 0 || most <= 0)
+		return;
+	fprintf(out, ", %sfrom ", most >= all ? "" : most * 2 >= all ? "most of it " : "the largest part ");
+	if (rows[0]->place)
+		escape_text(out, rows[0]->place);
+	else
+		fprintf(out, "%.*s", (int)strcspn(rows[0]->frames, "\n"), rows[0]->frames);
+}
+
+static void print_more(FILE *out, const char *verb, s64 change)
+{
+	fprintf(out, "%s %s %s", verb, human_bytes(size_of(change)).text, change < 0 ? "less" : "more");
+}
+
+/* The answer: what leaks more, and who holds more. */
+static void print_answer(FILE *out, struct diff *d)
+{
+	const struct diff_sums sums = diff_sums(d);
+	const struct saved_totals after = diff_totals(d, 1);
+
+	if (!sums.has_leaks) {
+		fputs("no leak verdict in both", out);
+	} else if (sums.leaked_bytes || sums.leaked_blocks) {
+		print_more(out, "leaks", sums.leaked_bytes);
+		fprintf(out, " in %s %s %s", human_count(size_of(sums.leaked_blocks)).text,
+			sums.leaked_blocks < 0 ? "fewer" : "more", blocks_word(size_of(sums.leaked_blocks)));
+		print_place(out, d, DIFF_LEAKED_BYTES, sums.leaked_bytes);
+	} else {
+		fputs(after.numbers.leaked_blocks ? "leaks as much as before" : "no leaks", out);
+	}
+	fputs("; ", out);
+	if (sums.live_bytes)
+		print_more(out, "holds", sums.live_bytes);
+	else
+		fputs("holds as much as before", out);
+	print_place(out, d, DIFF_LIVE_BYTES, sums.live_bytes);
+	fputc('\n', out);
+}
+
+/* Code without symbols has other offsets in another build: then each of its callers is new, or gone. */
+static void print_unmatched(FILE *out, struct diff *d)
+{
+	size_t nr, nr_matched = 0, nr_only[2] = { 0 };
+	const struct diff_row **rows;
+
+	if (diff_all(d, &rows, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		if (rows[i]->of[0].allocs && rows[i]->of[1].allocs)
+			nr_matched++;
+		else if (strstr(rows[i]->frames, "+0x"))
+			nr_only[rows[i]->of[1].allocs != 0]++;
+	}
+	free(rows);
+	if (nr_only[0] && nr_only[1] && nr_only[0] + nr_only[1] > nr_matched)
+		fprintf(out,
+			"callers cannot be matched: %s of the first report and %s of the second are code without "
+			"symbols, which has other offsets in another build; totals are right\n",
+			human_count(nr_only[0]).text, human_count(nr_only[1]).text);
+}
+
 int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const char *const names[2])
 {
 	const struct saved_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
 	const struct diff_row *const *rows;
 	size_t nr, nr_gains = 0;
 
+	print_answer(out, d);
+	print_unmatched(out, d);
 	key = diff_key_for(d, key);
 	rows = diff_rows(d, key, &nr);
 	print_totals(out, totals, names);
@@ -266,6 +341,7 @@ int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *co
 	for (size_t i = 0; i < nr; i++) {
 		json_object_begin(&j, NULL);
 		json_string(&j, "function", rows[i]->function);
+		json_string(&j, "place", rows[i]->place);
 		json_s64(&j, "live_bytes", diff_change(rows[i], DIFF_LIVE_BYTES));
 		json_s64(&j, "live_blocks", diff_change(rows[i], DIFF_LIVE_BLOCKS));
 		json_s64(&j, "leaked_bytes", diff_change(rows[i], DIFF_LEAKED_BYTES));

@@ -63,8 +63,10 @@ static bool library_is_rust_impl(const char *name)
 
 static bool library_is_cpp(const char *name)
 {
-	static const char *const begins[] = { "std::", "__gnu_cxx::",  "__cxxabiv1::",	 "boost::",
-					      "abi::", "operator new", "operator delete" };
+	static const char *const begins[] = {
+		"std::",	"__gnu_cxx::", "v8::",	"node::",	"Builtins_",
+		"__cxxabiv1::", "boost::",     "abi::", "operator new", "operator delete"
+	};
 
 	return BEGINS(name, begins);
 }

@@ -23,6 +23,7 @@
 #include "user/lib/wrap.h"
 #include "user/lib/status.h"
 #include "user/report/compressed.h"
+#include "user/report/report_verdict.h"
 #include "user/stream/kept.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
@@ -58,7 +59,7 @@ struct output {
 };
 
 /* Given back when a report lacks memory, which is then written again, with less in it. */
-enum { RESERVE_BYTES = 8 << 20, SHORT_TOP = 10 };
+enum { RESERVE_BYTES = 8 << 20, SHORT_TOP = 10, MAX_TOLD = 3 };
 
 struct outputs {
 	const struct output_options *options; /* borrowed */
@@ -94,6 +95,7 @@ struct report_options output_look(const struct output_options *o, FILE *out)
 	struct report_options r = o->report;
 
 	r.color = wants_color(o->color, out);
+	r.is_terminal = out && isatty(fileno(out));
 	if (out)
 		r.width = wrap_width(out);
 	return r;
@@ -648,6 +650,23 @@ static void write_title(char *text, size_t size, u64 number)
 		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
+/* Log the answer if the report itself goes to files: most people open them for it. */
+static void tell_verdicts(const struct outputs *outs, const struct report *r)
+{
+	bool is_shown = outs->options->is_numbered;
+
+	for (size_t i = 0; i < outs->nr; i++)
+		is_shown |= outs->list[i].stream && !outs->list[i].device &&
+			    outs->list[i].format->write == report_text;
+	for (size_t i = 0; i < r->nr_processes && i < MAX_TOLD && !is_shown; i++) {
+		const struct report_process *p = &r->processes[i];
+		struct report_verdict v;
+
+		if (!p->is_replaced && !report_verdict_of(&v, r, p))
+			info("%s (pid %d): %s", p->target->comm, (int)p->target->pid, v.text);
+	}
+}
+
 int outputs_write(struct outputs *outs, const struct report *report)
 {
 	struct out_values values = { .number = ++outs->nr_reports };
@@ -666,6 +685,8 @@ int outputs_write(struct outputs *outs, const struct report *report)
 		if (!first_err)
 			first_err = err;
 	}
+	if (!first_err)
+		tell_verdicts(outs, &r);
 	return first_err;
 }
 

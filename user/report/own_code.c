@@ -79,7 +79,8 @@ static int own_look_unnamed(struct own_search *s, const struct own_code *o)
 
 	if (m && library_is_file(m->path))
 		return 0;
-	if (!s->unnamed.symbol)
+	/* Compiled code in no file has no offset that says something to a reader. */
+	if (m && !s->unnamed.symbol)
 		s->unnamed = *o;
 	return own_is_program(s, m) && !wrappers_has(s->process->wrappers, o->ref);
 }

@@ -10,6 +10,7 @@
 #include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report/library_code.h"
 #include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
@@ -426,6 +427,10 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 
 		if (err)
 			return err;
+		/* The start of each program says nothing to a reader of its own code. */
+		if (!IS_AGENT && from->symbol && shown && symbols[0].function &&
+		    library_is_start(symbols[0].function))
+			break;
 		for (size_t k = i == from->frame ? from->inlined : 0; k < nr && shown < max && used < size;
 		     k++) {
 			used += (size_t)snprintf(

@@ -70,11 +70,11 @@ struct report_options {
 	bool want_leaked;	/* lists of blocks: only those that the last verdict calls leaked */
 	u64 min_size, max_size; /* bytes, both included; max_size 0 = no limit */
 	u64 older_ns;		/* at least so old */
-
 	/* The look of the text. */
-	u32 width;	       /* columns of a line where there is a choice, 0 = 80 */
-	bool color, verbose;   /* verbose: full paths, nothing folded */
-	bool gen_suppressions; /* a suppression for each caller with leaks */
+	u32 width;		   /* columns of a line where there is a choice, 0 = 80 */
+	bool color, verbose;	   /* verbose: full paths, nothing folded */
+	bool is_terminal, has_top; /* a reader at a screen, who has not chosen @top: the text is short */
+	bool gen_suppressions;	   /* a suppression for each caller with leaks */
 
 	/* Break lists of blocks and the search for names off, by -ECANCELED? Called in any thread. NULL = no. */
 	bool (*is_unwanted)(void);

@@ -62,6 +62,14 @@ static int put_finding(FILE *out, const struct findings *f, const struct finding
 	return 0;
 }
 
+static bool has_findings(const struct findings *f, const struct report_process *p)
+{
+	for (size_t i = 0; i < f->nr; i++)
+		if (f->list[i].process == p)
+			return true;
+	return false;
+}
+
 /* The sentence that all reports begin with. */
 static int put_verdict(FILE *out, const struct report *r, const struct report_process *p)
 {
@@ -94,7 +102,8 @@ int report_github(FILE *out, const struct report *r)
 	int err = findings_init(&f, r);
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_verdict(out, r, &r->processes[i]);
+		if (has_findings(&f, &r->processes[i]))
+			err = put_verdict(out, r, &r->processes[i]);
 	/* A note has no line of its own: its block goes with that of a definite leak. */
 	for (size_t i = 0; i < f.nr && !err; i++)
 		if (finding_rules[f.list[i].kind].level != LEVEL_NOTE)

@@ -86,7 +86,8 @@ static void text_rest(struct text *t, const struct heap_totals *totals, const st
 
 	if (!nr)
 		return;
-	putc('\n', t->out);
+	if (!text_is_brief(t))
+		putc('\n', t->out);
 	for (size_t i = 0; i < nr; i++)
 		bytes += key->is_of_live ? rows[i].row.live_bytes : rows[i].row.alloc_bytes;
 	fprintf(t->out, "%s more caller%s: %s (%s) %s\n", human_count(nr).text, plural(nr),
@@ -98,16 +99,20 @@ static void text_rest(struct text *t, const struct heap_totals *totals, const st
 static void text_rows_title(struct text *t, size_t shown, size_t nr, const struct report_key *key,
 			    size_t nr_lost)
 {
+	if (nr_lost)
+		fputs("Still in use: ", t->out);
 	if (shown < nr)
-		fprintf(t->out, "Top %zu of %s callers by %s", shown, human_count(nr).text, key->what);
+		fprintf(t->out, "%s %zu of %s callers by %s", nr_lost ? "top" : "Top", shown,
+			human_count(nr).text, key->what);
 	else
 		fprintf(t->out, "%s caller%s by %s", human_count(nr).text, plural(nr), key->what);
 	if (nr_lost)
-		fprintf(t->out, ", without %s whose blocks are all lost", human_count(nr_lost).text);
+		fprintf(t->out, "; %s leaking one%s above", human_count(nr_lost).text,
+			nr_lost == 1 ? " is" : "s are");
 	putc('\n', t->out);
 }
 
-/* Drop callers that have only lost blocks: the section on leaks showed them. Returns how many rows are left. */
+/* Move callers that have only lost blocks, which were shown as leaks, to the end. Returns how many are left. */
 static size_t drop_lost(struct report_row *rows, size_t nr)
 {
 	size_t kept = 0;
@@ -116,10 +121,46 @@ static size_t drop_lost(struct report_row *rows, size_t nr)
 		const struct scan_sum *of = rows[i].leaks.sums.of;
 
 		if (!rows[i].row.live_blocks ||
-		    of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks < rows[i].row.live_blocks)
+		    of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks < rows[i].row.live_blocks) {
+			const struct report_row dropped = rows[kept];
+
 			rows[kept++] = rows[i];
+			rows[i] = dropped;
+		}
 	}
 	return kept;
+}
+
+bool text_is_brief(const struct text *t)
+{
+	const struct report_options *o = &t->report->options;
+
+	return !IS_AGENT && o->is_terminal && !o->has_top && !o->verbose && !o->gen_suppressions;
+}
+
+size_t text_room(const struct text *t, size_t nr_shown, size_t nr)
+{
+	u32 top = t->report->options.top;
+	size_t room = BRIEF_ROWS > nr_shown ? BRIEF_ROWS - nr_shown : 0;
+
+	if (text_is_brief(t))
+		return room < nr ? room : nr;
+	return top && top < nr ? top : nr;
+}
+
+/* On a screen a caller with less than one percent is only counted. */
+static size_t drop_small(const struct heap_totals *totals, const struct report_row *rows, size_t nr,
+			 const struct report_key *key)
+{
+	while (nr > 1) {
+		const struct heap_row *h = &rows[nr - 1].row;
+
+		if (key->is_of_live ? h->live_bytes * 100 >= totals->live_bytes
+				    : h->alloc_bytes * 100 >= totals->alloc_bytes)
+			break;
+		nr--;
+	}
+	return nr;
 }
 
 static int text_rows(struct text *t, struct section *s, struct report_row *rows, size_t nr,
@@ -127,6 +168,7 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 {
 	const struct report_options *o = &t->report->options;
 	struct heap_totals totals = heap_totals(s->process->heap);
+	bool is_brief = text_is_brief(t);
 	size_t shown, nr_lost = 0;
 	int err = 0;
 
@@ -140,7 +182,11 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 	/* Rows are sorted: zeros are at the end. */
 	while (nr && !key->value(&rows[nr - 1]))
 		nr--;
-	shown = o->top && o->top < nr ? o->top : nr;
+	shown = text_room(t, s->nr_shown, nr);
+	if (is_brief && !shown)
+		return 0;
+	if (is_brief && !key->label)
+		shown = drop_small(&totals, rows, shown, key);
 	if (!key->is_of_live && (!o->sort || o->sort->is_of_live))
 		fputs("\nNothing is live.\n", t->out);
 	else if (nr)
@@ -149,7 +195,8 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 		return 0;
 	text_rows_title(t, shown, nr, key, nr_lost);
 	for (size_t i = 0; i < shown && !err; i++) {
-		putc('\n', t->out);
+		if (!is_brief)
+			putc('\n', t->out);
 		text_row_head(t, s->process, &totals, &rows[i], ++s->nr_shown, key);
 		err = text_row(t, s->process, &rows[i], s->nr_shown, &s->anchors);
 		if (!err)
@@ -207,10 +254,20 @@ static int text_process(struct text *t, const struct report_process *p, u32 part
 		err = text_callers(t, p, rows, nr, key);
 	if (parts == PART_HEAD)
 		text_growth(t, p->trend, "");
-	else if (parts & PART_HEAD && !p->unwatched)
+	else if (parts & PART_HEAD && !p->unwatched && !text_is_brief(t))
 		fputs("\nDetails\n", t->out);
-	if (!err && parts & PART_HEAD)
-		err = text_details(t, p, rows, nr);
+	if (err || !(parts & PART_HEAD))
+		return err;
+	if (parts != PART_HEAD && text_is_brief(t)) {
+		text_doubts(t, p);
+		return 0;
+	}
+	err = text_details(t, p, rows, nr);
+	/* The first line has left the screen. */
+	if (!err && t->is_one && t->report->options.is_terminal && parts != PART_HEAD) {
+		putc('\n', t->out);
+		err = text_verdict(t, p, rows, nr);
+	}
 	return err;
 }
 
@@ -301,6 +358,10 @@ static void text_overview(struct text *t, const struct report_process *const *or
 
 	text_answer(t, &o);
 	for (size_t i = 0; i < r->nr_processes; i++) {
+		if (i == BRIEF_PROCESSES && text_is_brief(t)) {
+			fprintf(t->out, "  ... and %zu more (-n 0 shows all)\n", r->nr_processes - i);
+			break;
+		}
 		text_overview_row(t->out, order[i]);
 		fputs(order[i]->is_replaced ? ", became another program\n" : "\n", t->out);
 	}
@@ -371,6 +432,8 @@ static int text_processes(struct text *t, const struct report_process *const *or
 	int err = 0;
 
 	for (size_t i = 0; i < t->report->nr_processes && !err; i++) {
+		if (i && text_is_brief(t) && parts == (PART_HEAD | PART_CALLERS))
+			break;
 		if (parts & PART_HEAD && is_folded(t->report, order[i])) {
 			nr_folded++;
 			continue;
@@ -416,6 +479,9 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
+	if (text_is_brief(&t) && parts == (PART_HEAD | PART_CALLERS))
+		fputs("\nAll callers, whole stacks and details: -n 0, -v, or a file: -o report.html\n",
+		      t.out);
 	if (t.out != out && fclose(t.out) && !err)
 		err = -errno;
 	return err ? err : flush_stream(out);

@@ -24,6 +24,12 @@ struct text {
 	bool has_items;	 /* in the line of the head that is being written */
 };
 
+/* Is the text for a screen, and short: the answer, and at most BRIEF_ROWS callers? */
+enum { BRIEF_ROWS = 3, BRIEF_NOTES = 2, BRIEF_PROCESSES = 10 };
+bool text_is_brief(const struct text *t);
+/* How many of @nr rows have room, behind @nr_shown others. */
+size_t text_room(const struct text *t, size_t nr_shown, size_t nr);
+
 /* Write in a colour, if colours are wanted, until text_tone_end(). */
 void text_tone_begin(struct text *t, enum tone tone);
 void text_tone_end(struct text *t);
@@ -38,6 +44,9 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 
 /* A line about growth, with @before in front of it, if there was any. @trend may be NULL. */
 void text_growth(struct text *t, const struct trend *trend, const char *before);
+
+/* The first notes, for a short text. */
+void text_doubts(struct text *t, const struct report_process *p);
 
 /* The details of a process: a table of labels. @rows as report_rows() gives them. */
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows,

@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report/modules.h"
+#include "user/report/own_code.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
@@ -153,10 +154,32 @@ static void text_peak(struct text *t, const struct heap_totals *totals)
 	line_end(t);
 }
 
-static void text_totals(struct text *t, const struct report_process *p)
+/* Name who made most temporary blocks, if most blocks are. */
+static int text_temporary(struct text *t, const struct report_process *p, const struct report_row *rows,
+			  size_t nr, const struct heap_totals *totals)
+{
+	const struct report_row *most = NULL;
+	char place[OWN_PLACE_MAX];
+	int err;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!most || rows[i].row.temporary > most->row.temporary)
+			most = &rows[i];
+	if (!most || totals->temporary * 2 < totals->allocs)
+		return 0;
+	err = own_code_name(t->report, p, most->row.stack, place);
+	if (!err && *place)
+		fprintf(t->out, " (%s of these from %s)",
+			human_percent(most->row.temporary, totals->temporary).text, place);
+	return err;
+}
+
+static int text_totals(struct text *t, const struct report_process *p, const struct report_row *rows,
+		       size_t nr)
 {
 	struct heap_totals totals = heap_totals(p->heap);
 	u64 pending = heap_pending(p->heap);
+	int err = 0;
 
 	line_begin(t, "live");
 	text_tone_begin(t, TONE_STRONG);
@@ -173,6 +196,8 @@ static void text_totals(struct text *t, const struct report_process *p)
 	     human_count(totals.allocs).text, plural(totals.allocs));
 	if (totals.temporary)
 		item(t, "%s of them temporary", human_percent(totals.temporary, totals.allocs).text);
+	if (!IS_AGENT && totals.temporary)
+		err = text_temporary(t, p, rows, nr, &totals);
 	line_end(t);
 
 	line_begin(t, "freed");
@@ -182,10 +207,11 @@ static void text_totals(struct text *t, const struct report_process *p)
 		     p->target->is_started || p->has_unseen ? "" : ": from before the attach");
 	line_end(t);
 	if (!totals.failed_allocs)
-		return;
+		return err;
 	line_begin(t, "failed");
 	item(t, "%s allocation%s", human_count(totals.failed_allocs).text, plural(totals.failed_allocs));
 	line_end(t);
+	return err;
 }
 
 /* A short run shows no growth. */
@@ -197,8 +223,8 @@ void text_growth(struct text *t, const struct trend *trend, const char *before)
 		return;
 	fputs(before, t->out);
 	line_begin(t, "growth");
-	item(t, "never below %s in the last third of the time", human_bytes(g.after).text);
-	item(t, "%s in the third before", human_bytes(g.before).text);
+	item(t, "the low-water mark rose from %s to %s", human_bytes(g.before).text,
+	     human_bytes(g.after).text);
 	line_end(t);
 }
 
@@ -304,14 +330,14 @@ static void text_checked(struct text *t, const struct heap *heap)
 
 	if (!heap_is_checked(heap))
 		return;
-	line_begin(t, "checked");
+	line_begin(t, "bad frees");
 	for (int i = 0; i < NR_MISUSES; i++) {
 		if (c.of[i])
 			item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
 		is_any |= c.of[i] != 0;
 	}
 	if (!is_any)
-		item(t, "no release was wrong");
+		item(t, "none");
 	if (heap_is_blurred(heap))
 		item(t, "families are not told apart where an allocator has one function for several");
 	if (c.nr_unsure)
@@ -575,6 +601,21 @@ static int text_sums(struct text *t, const struct report_process *p, const struc
 	return err;
 }
 
+void text_doubts(struct text *t, const struct report_process *p)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < p->nr_notes && shown < BRIEF_NOTES; i++) {
+		if (p->notes[i] == p->ending || p->notes[i] == p->no_verdict)
+			continue; /* in the answer */
+		if (!shown++)
+			putc('\n', t->out);
+		line_begin(t, "note");
+		item(t, "%s", p->notes[i]);
+		line_end(t);
+	}
+}
+
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	int err;
@@ -585,7 +626,9 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 		return 0;
 	}
 	text_allocators(t, p);
-	text_totals(t, p);
+	err = text_totals(t, p, rows, nr);
+	if (err)
+		return err;
 	text_scan(t, p->leaks);
 	text_lost(t, p);
 	text_checked(t, p->heap);

@@ -49,7 +49,7 @@ static void leak_row_head(struct text *t, const struct report_process *p, const 
 int text_why(struct text *t, const struct report_process *p, const struct report_row *row,
 	     enum scan_verdict verdict)
 {
-	if (!row->why || row->why->verdict != verdict)
+	if (!row->why || row->why->verdict != verdict || text_is_brief(t))
 		return 0;
 	return IS_AGENT ? 0 : report_why_text(t->out, t->report, p, row->why);
 }
@@ -131,16 +131,18 @@ static size_t definite_first(struct report_row *rows, size_t nr, struct report_r
 
 static int text_leak_rows(struct text *t, struct section *s, const struct report_row *leaks, size_t count)
 {
-	u32 top = t->report->options.top;
-	size_t shown = top && top < count ? top : count;
+	size_t shown = text_room(t, s->nr_shown, count);
 	int err = 0;
 
+	if (!shown)
+		return 0;
 	if (shown < count)
 		fprintf(t->out, "\nTop %zu of %s callers with leaks\n", shown, human_count(count).text);
 	else if (count)
 		fprintf(t->out, "\n%s caller%s with leaks\n", human_count(count).text, plural(count));
 	for (size_t i = 0; i < shown && !err; i++) {
-		putc('\n', t->out);
+		if (!text_is_brief(t))
+			putc('\n', t->out);
 		leak_row_head(t, s->process, &leaks[i], ++s->nr_shown);
 		err = text_row(t, s->process, &leaks[i], s->nr_shown, &s->anchors);
 		if (!err)
@@ -166,6 +168,9 @@ int text_leaks(struct text *t, struct section *s, const struct report_row *rows,
 	nr_listed =
 		t->report->options.verbose || key->wants_scan ? count : definite_first(leaks, count, others);
 	err = text_leak_rows(t, s, leaks, nr_listed);
+	/* The answer has their sum. */
+	if (text_is_brief(t))
+		return err;
 	return err ? err : text_possible(t, s->process, leaks + nr_listed, count - nr_listed);
 }
 

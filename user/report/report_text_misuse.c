@@ -8,7 +8,7 @@
 static int stack_of(struct text *t, const struct report_process *p, u32 row, size_t number,
 		    struct anchors *anchors)
 {
-	const struct report_row shown = { .row = heap_row_get(p->heap, row) };
+	const struct report_row shown = { .id = row, .row = heap_row_get(p->heap, row) };
 
 	return text_row(t, p, &shown, number, anchors);
 }
@@ -63,7 +63,7 @@ int text_notices(struct text *t, const struct report_process *p, size_t *nr_show
 	const struct misuse_notice *n = heap_notices(p->heap);
 	int err = 0;
 
-	for (int kind = 0; n && kind < NR_NOTICES_KINDS && !err; kind++) {
+	for (int kind = 0; n && !text_is_brief(t) && kind < NR_NOTICES_KINDS && !err; kind++) {
 		if (!n[kind].count)
 			continue;
 		fprintf(t->out, "\nNotice: %s, %s time%s, first by ", notice_what(kind),
@@ -82,14 +82,13 @@ int text_notices(struct text *t, const struct report_process *p, size_t *nr_show
 int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown, struct anchors *anchors)
 {
 	struct misuse_counts counts = heap_misuse_counts(p->heap);
-	u32 top = t->report->options.top;
 	size_t nr, shown;
 	const struct misuse *list = heap_misuses(p->heap, &nr);
 	int err = 0;
 
 	if (!nr && !counts.nr_dropped)
 		return 0;
-	shown = top && top < nr ? top : nr;
+	shown = text_room(t, *nr_shown, nr);
 	fprintf(t->out, "\n%s wrong release%s\n", human_count(nr).text, plural(nr));
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);

@@ -10,6 +10,7 @@
 #include "user/heap/stacks.h"
 #include "user/lib/path.h"
 #include "user/names/symbolize.h"
+#include "user/report/report_parts.h"
 #include "user/report/short_name.h"
 
 enum {
@@ -185,13 +186,32 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 	return err;
 }
 
+/* "        make_node (list.c:42) < add_node < main", as much as fits into a line. */
+static int text_row_brief(struct text *t, const struct report_process *p, const struct report_row *row)
+{
+	size_t width = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
+	char names[512];
+	size_t room = width > MIN_NAME_WIDTH + 12 ? width - 12 : MIN_NAME_WIDTH;
+	int err = report_own_callers(t->report, p, row->id, names, sizeof(names));
+
+	if (err)
+		return err;
+	if (strlen(names) > room)
+		strcpy(names + room - 3, "...");
+	fprintf(t->out, "        %s\n", *names ? names : "(no stack)");
+	return 0;
+}
+
 int text_row(struct text *t, const struct report_process *p, const struct report_row *row, size_t number,
 	     struct anchors *anchors)
 {
 	const char *truncated;
 	const struct stack *s = report_stack(p, row, &truncated);
-	int err = s ? text_frames(t, s, number, anchors) : 0;
+	int err;
 
+	if (!IS_AGENT && text_is_brief(t))
+		return text_row_brief(t, p, row);
+	err = s ? text_frames(t, s, number, anchors) : 0;
 	if (s && truncated)
 		fprintf(t->out, "        (%s: %s)\n",
 			s->end == STACK_GUESSED ? "functions may be left out" : "cut here", truncated);

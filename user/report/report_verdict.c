@@ -75,7 +75,7 @@ static int verdict_compare(const void *a, const void *b)
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return x->row < y->row ? -1 : x->row > y->row;
+	return x->row->id < y->row->id ? -1 : x->row->id > y->row->id;
 }
 
 /* The callers with bytes, the largest first, at most MAX_LOOKED_AT: *@list is owned by the caller. 0 or -ENOMEM. */

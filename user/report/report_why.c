@@ -132,7 +132,9 @@ static void print_memory(FILE *out, const struct report *r, const struct report_
 		}
 		/* Memory that is no known block: for example a block from before the attach. */
 		if (p->leaks->is_partial)
-			fputs(", in no block that heaptap saw allocated", out);
+			fprintf(out,
+				", probably in a block from before tracing ('heaptap scan --why 0x%llx %d' follows it)",
+				addr, (int)p->target->pid);
 	}
 }
 
@@ -175,7 +177,7 @@ static int add_callers(struct line *line, const struct report *r, const struct r
 	int err = row == WHY_NO_ROW ? 0 : report_callers(r, p, row, names, sizeof(names));
 
 	if (!err && row != WHY_NO_ROW && *names)
-		snprintf(line->what + used, sizeof(line->what) - used, " of %s", names);
+		snprintf(line->what + used, sizeof(line->what) - used, " from %s", names);
 	return err;
 }
 
@@ -191,10 +193,10 @@ static void print_line(FILE *out, const struct line *line, bool is_last)
 {
 	fputs("          -> ", out);
 	if (line->nr > 1)
-		fprintf(out, "%s blocks, the last ", human_count(line->nr).text);
+		fprintf(out, "(%s more) -> ", human_count(line->nr - 1).text);
 	fputs(line->what, out);
 	if (is_last)
-		fprintf(out, ", this one (0x%llx)", (unsigned long long)line->addr);
+		fprintf(out, " (0x%llx)", (unsigned long long)line->addr);
 	if (line->offset)
 		fprintf(out, ", by a pointer to its byte %llu", (unsigned long long)line->offset);
 	putc('\n', out);

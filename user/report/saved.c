@@ -139,6 +139,10 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 		saved_copy_text(r->function, sizeof(r->function), r->json.text);
 		return 0;
 	}
+	if (!strcmp(key, "place") && token == JSON_STRING) {
+		saved_copy_text(r->place, sizeof(r->place), r->json.text);
+		return 0;
+	}
 	return saved_skip(r, token);
 }
 
@@ -147,7 +151,7 @@ static int on_stack(struct saved_reading *r, enum json_token token)
 	int err;
 
 	r->caller.numbers = (struct saved_numbers){ 0 };
-	r->function[0] = r->frames[0] = '\0';
+	r->function[0] = r->place[0] = r->frames[0] = '\0';
 	r->used = 0;
 	err = saved_object(r, token, on_stack_member);
 	if (err)
@@ -220,6 +224,7 @@ int saved_read(const char *text, size_t len, const struct saved_sink *sink, stru
 	r->frames = frames;
 	r->caller.function = r->function;
 	r->caller.frames = frames;
+	r->caller.place = r->place;
 	err = saved_tables_read(r, text, len);
 	if (!err) {
 		json_reader_init(&r->json, text, len);

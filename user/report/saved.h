@@ -22,6 +22,7 @@ struct saved_process {
 struct saved_caller {
 	const char *function; /* "malloc" */
 	const char *frames;   /* one per line, innermost first: a function, or file+0xoffset */
+	const char *place;    /* the one that names it: "make_node (list.c:42)"; "" = not known */
 	struct saved_numbers numbers;
 };
 

@@ -18,12 +18,12 @@ struct saved_reading {
 	struct saved_totals *totals;
 	struct json_reader json;
 	const char *why;
-	struct saved_tables *tables;  /* owned; */
-	struct saved_process process; /* that is being read */
-	struct saved_caller caller;   /* that is being read; its texts are the two below */
-	char function[256];
-	char *frames; /* owned; a line per frame */
-	size_t used;  /* bytes of @frames */
+	struct saved_tables *tables;	/* owned */
+	struct saved_process process;	/* that is being read */
+	struct saved_caller caller;	/* that is being read; its texts are the two below */
+	char function[256], place[256]; /* of caller */
+	char *frames;			/* owned; a line per frame */
+	size_t used;			/* bytes of @frames */
 	struct saved_frame frame;
 };
 

@@ -317,6 +317,9 @@ static int write_report(void *arg)
 		err = 0;
 	}
 	for (size_t i = 0; !err && i < s->nr_processes; i++)
+		if (!IS_AGENT && s->symbolizer && !s->is_replayed)
+			symbolizer_read_perf_map(s->symbolizer, s->processes[i]->target->pid);
+	for (size_t i = 0; !err && i < s->nr_processes; i++)
 		if (!s->processes[i]->is_hidden && (!w->pid || s->processes[i]->target->pid == w->pid))
 			err = session_describe(s, s->processes[i], w->report.time_ns,
 					       &w->list[w->report.nr_processes++]);

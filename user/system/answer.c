@@ -113,10 +113,6 @@ static void cut_names(char *where)
 		end = strstr(end + (i > 0), " < ");
 	if (end)
 		*end = '\0';
-	/* The start of each program says nothing. */
-	end = strstr(where, " < __libc_start");
-	if (end)
-		*end = '\0';
 }
 
 static int take_worst(struct zoom_answer *f, const struct report *r, const struct report_process *p)

@@ -65,7 +65,7 @@ static void debian(void **state)
 	make_list("gdb.list", "/.\n/usr/bin/gdb\n/usr/bin/gdbtui\n");
 	make_list("libc6:amd64.list", "/lib/x86_64-linux-gnu/libc.so.6\n");
 	make_list("gdb.md5sums", "/usr/bin/gd\n");
-	hints("/usr/bin/gdb", "apt install gdb-dbgsym");
+	hints("/usr/bin/gdb", "apt install gdb-dbgsym (the debug archive must be in the sources)");
 	hints("/usr/lib/x86_64-linux-gnu/libc.so.6", "apt install libc6-dbg");
 	/* A part of a name is another file. */
 	hints("/usr/bin/gd", "");

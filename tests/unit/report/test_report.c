@@ -468,9 +468,8 @@ static void holders_are_shown(void **state)
 	write_report(report_text);
 	has("one of them is held by memory at 0x7f0012345678 in \\x1b[2Jx\n"
 	    "          -> 64 B\n"
-	    "          -> 5 blocks, the last 32 B of make_node < insert\n"
-	    "          -> 100 B of make_node < insert, this one (0x1000),\n"
-	    "              by a pointer to its byte 8\n");
+	    "          -> (4 more) -> 32 B from make_node < insert\n"
+	    "          -> 100 B from make_node < insert (0x1000), by a pointer to its byte 8\n");
 	assert_null(strchr(text, '\033'));
 	leaks.asked = &why;
 	why.verdict = SCAN_DEFINITE;

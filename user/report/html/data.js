@@ -13,7 +13,7 @@ const baseName = path => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
 const modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
 
 const WHY_CUT = {
-	"depth": "more frames than were asked for",
+	"depth": "cut at the depth that was asked for (--depth 127 has more)",
 	"no-unwind-info": "no unwind information",
 	"unsupported": "unwind information not supported",
 	"unreadable": "stack memory not readable",
