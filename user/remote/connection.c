@@ -213,13 +213,16 @@ static enum answer ask(const struct connection *c, struct session *s)
 	return ANSWER_THERE;
 }
 
-/* Take what comes until the other side has stopped. False: nothing came for END_MS, or a signal came. */
-static bool take_rest(struct connection *c, struct session *s)
+/*
+ * Take what comes until the other side has stopped. False: nothing came for END_MS, or it took so long and somebody
+ * waits, @is_hurried; or a signal came.
+ */
+static bool take_rest(struct connection *c, struct session *s, bool is_hurried)
 {
 	u64 bytes = source_remote_bytes(c->source), first = bytes, heard_ms = clock_now_ms();
 
 	while (!session_poll(s)) {
-		if (source_remote_bytes(c->source) != bytes)
+		if (source_remote_bytes(c->source) != bytes && !is_hurried)
 			heard_ms = clock_now_ms();
 		bytes = source_remote_bytes(c->source);
 		progress_bytes(bytes - first, 0);
@@ -261,7 +264,7 @@ static void kill_over_there(struct connection *c, struct session *s)
 }
 
 /* Take the last verdict and the last events. False: a signal breaks it off, or the other side does not stop. */
-static bool finish(struct connection *c, struct session *s)
+static bool finish(struct connection *c, struct session *s, bool is_hurried)
 {
 	bool is_done = false;
 
@@ -272,7 +275,7 @@ static bool finish(struct connection *c, struct session *s)
 	if (!control_is_stop_pending()) {
 		kill_over_there(c, s);
 		source_remote_stop(c->source);
-		is_done = take_rest(c, s);
+		is_done = take_rest(c, s, is_hurried);
 	}
 	progress_end();
 	return is_done;
@@ -281,7 +284,7 @@ static bool finish(struct connection *c, struct session *s)
 void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
 	enum answer answer = is_hurried ? ask(c, s) : ANSWER_THERE;
-	bool is_done = answer == ANSWER_THERE && finish(c, s);
+	bool is_done = answer == ANSWER_THERE && finish(c, s, is_hurried);
 
 	/* The server may be stopped, or the network may be cut. */
 	if (answer == ANSWER_NONE)
