@@ -309,10 +309,15 @@ LIFE_STEP void life_note_inner(struct inflight_level *l, u64 sp, u64 ip, u64 ret
 	l->nr_inner = nr + 1;
 }
 
-/* Is the result of the call that was entered at @sp that of the request @l? */
+/*
+ * Is the result of the call that was entered at @sp that of the request @l? A realloc goes on behind the malloc that it
+ * calls: it has to release the old block.
+ */
 LIFE_STEP bool life_hands_on(const struct inflight_level *l, u64 sp)
 {
-	return l->flags & PROBE_DELEGATES && (!(l->flags & PROBE_WRAPS) || l->sp == sp);
+	bool goes_on = l->flags & PROBE_WRAPS || (l->old && l->state != LEVEL_RELEASED);
+
+	return l->flags & PROBE_DELEGATES && (!goes_on || l->sp == sp);
 }
 
 /* Is the request @l in a call that was entered at @sp by @probe? */
@@ -465,7 +470,7 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 
 LIFE_STEP bool life_is_release(const struct call_probe *p)
 {
-	return p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP;
+	return p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP || p->kind == ALLOC_DESTROY;
 }
 
 /* The block that a finished call of @p returns, 0 if it failed. */
@@ -473,6 +478,8 @@ LIFE_STEP u64 life_block(const struct call *c, const struct call_probe *p, const
 {
 	u64 result = call_result(c, p);
 
+	if (p->kind == ALLOC_RESIZE)
+		return l->old;
 	if (p->kind == ALLOC_OUT)
 		return (u32)result == 0 ? call_read_word(c, p, l->out) : 0;
 	if (p->kind == ALLOC_MMAP || p->kind == ALLOC_MREMAP) {
@@ -489,9 +496,10 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 {
 	/* A chain of calls inside a delegate may fail one after the other, or only the inner ones. */
 	bool has_failed = l->state == LEVEL_FAILED || l->state == LEVEL_RETRIED;
+	bool moves = p->kind == ALLOC_REALLOC || p->kind == ALLOC_MREMAP || p->kind == ALLOC_RESIZE;
 	struct heap_event ev = {};
 
-	ev.h.kind = p->kind == ALLOC_REALLOC || p->kind == ALLOC_MREMAP ? EVENT_REALLOC_END : EVENT_ALLOC;
+	ev.h.kind = moves ? EVENT_REALLOC_END : EVENT_ALLOC;
 	ev.h.flags = has_failed ? EVENT_RETRY : 0;
 	ev.h.fn = p->fn;
 	ev.addr = addr;
@@ -499,6 +507,9 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 	if (l->old)
 		ev.old_addr = l->old;
 	ev.size = l->size;
+	/* Where the block could not grow so far, the result is what it has. */
+	if (p->kind == ALLOC_RESIZE && call_result(c, p) < l->size)
+		ev.size = call_result(c, p);
 	ev.stack = l->stack;
 	if (addr)
 		t->last_alloc = addr;
@@ -567,7 +578,7 @@ LIFE_STEP bool life_ends_with(const struct inflight_level *l, const struct call_
 {
 	if (l->state == LEVEL_INTERNAL)
 		return true;
-	return l->flags & PROBE_DELEGATES && l->old == addr &&
+	return l->state == LEVEL_RELEASED && l->flags & PROBE_DELEGATES && l->old == addr &&
 	       !(p->flags & (PROBE_DELEGATES | PROBE_RETURNS));
 }
 

@@ -15,6 +15,9 @@ enum alloc_kind {
 	ALLOC_MMAP,    /* returns a mapping, -1 on failure */
 	ALLOC_MREMAP,  /* moves a mapping, -1 on failure */
 	ALLOC_MUNMAP,  /* releases a range of addresses */
+	ALLOC_RESIZE, /* changes the size of a block in its place, and returns the size it has then (xallocx) */
+	ALLOC_DESTROY, /* releases all blocks of a heap at once (mi_heap_destroy): which ones is not known */
+	NR_ALLOC_KINDS
 };
 
 enum probe_flag {

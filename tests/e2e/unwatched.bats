@@ -16,7 +16,7 @@ setup() {
 # no_verdict: status 6, and one line that says why
 no_verdict() {
 	[ "$status" -eq 6 ] || { echo "status $status"; cat "$err"; return 1; }
-	[ "$(grep -c -- '--fail-on: no verdict: nothing could be watched in 1 process$' "$err")" -eq 1 ]
+	[ "$(grep -c -- '--fail-on: no verdict: not everything could be watched in 1 process$' "$err")" -eq 1 ]
 }
 
 # claims_nothing FILE: a text report without any line about the heap

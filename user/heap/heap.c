@@ -398,7 +398,10 @@ static int enter_free(struct heap *h, const struct heap_event *ev)
 	count_call(h, ev);
 	if (ev->h.flags & EVENT_UNMAP)
 		return unmap_range(h, ev->addr, ev->size);
-	free_block(h, ev->addr, ev);
+	if (alloc_fn(h->fns, ev->h.fn)->kind == ALLOC_DESTROY)
+		heap_taint(h);
+	else
+		free_block(h, ev->addr, ev);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "user/lib/path.h"
 #include "user/probe/guess.h"
 #include "user/probe/probe_place.h"
+#include "user/target/own_api.h"
 
 /* Each allocator defines a symbol that no other one defines. The first match counts. */
 static const struct {
@@ -21,7 +22,11 @@ static const struct {
 } kinds[] = {
 	{ "mallctl", "jemalloc", true },
 	{ "tc_malloc", "tcmalloc", true },
+	{ "TCMallocInternalMalloc", "tcmalloc", true },
 	{ "mi_malloc", "mimalloc", true },
+	{ "rpmalloc", "rpmalloc", true }, /* also defines __libc_malloc */
+	{ "__scudo_print_stats", "scudo", true },
+	{ "xxmalloc", "Hoard", true },
 	{ "__libc_malloc_impl", "musl", false }, /* also defines __libc_malloc */
 	{ "__libc_malloc", "glibc", false },
 	{ "__dls3", "musl", false },
@@ -35,6 +40,7 @@ struct finder {
 	const struct probe_options *options;
 	struct probe_list *list;
 	size_t capacity;
+	struct own_api_list own;
 	u64 clone; /* a function of this name, which may be another one than that of a C library */
 	bool is_libc;
 	size_t kind; /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
@@ -199,8 +205,28 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 		return 0;
 	if (has_meaning)
 		see_named(f, sym);
+	if (!IS_AGENT && has_meaning)
+		own_api_see(&f->own, sym->name);
 	fn = alloc_fn_find(f->list->fns, sym->name);
 	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
+}
+
+/* Functions of allocators' own APIs. Those that are malloc, or another known function, by another name have a probe. */
+static int see_own(void *ctx, const struct elf_symbol *sym)
+{
+	struct finder *f = ctx;
+	const char *kind;
+	int fn;
+
+	if (sym->shndx == SHN_UNDEF || !sym->value || sym->type != STT_FUNC)
+		return 0;
+	fn = own_api_row(&f->own, f->options->fns, sym->name, &kind);
+	if (fn == -ENOMEM)
+		return fn;
+	if (fn)
+		f->list->own_kind = kind;
+	f->list->lacks_own |= fn < 0;
+	return fn > 0 && !site_at(f->list, sym->value) ? add_site(f, sym, (u16)fn) : 0;
 }
 
 /* The dynamic linker has a small allocator of its own, for the time before libc is loaded. */
@@ -236,6 +262,7 @@ static int place_all(struct finder *f)
 		}
 		if (err) {
 			list->nr_skipped++;
+			list->lacks_own |= list->own_kind && s.row->family == FAMILY_CUSTOM;
 			warn("probe: %s: no probe in %s: %s", f->name, s.row->symbol,
 			     err == -EILSEQ ? "no function begins where its symbol says" : strerror(-err));
 			continue;
@@ -333,6 +360,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	out->fns = options->fns;
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
 	out->clone = f.is_libc ? f.clone : 0;
+	if (!IS_AGENT && !err && own_api_settle(&f.own))
+		err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_own, &f);
 	if (err)
 		goto undo_sites;
 	if (is_dynamic_linker(elf, out))
@@ -351,9 +380,12 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		goto undo_sites;
 	if (!out->nr)
 		return 0;
-	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind : guess.nr ? guess.kind : "custom";
+	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind
+		    : out->own_kind	       ? out->own_kind
+		    : guess.nr		       ? guess.kind
+					       : "custom";
 	/* jemalloc walks the stack only to profile, and not all of its ret instructions can be found. */
-	out->walks_stack &= f.kind == ARRAY_SIZE(kinds);
+	out->walks_stack &= f.kind == ARRAY_SIZE(kinds) && !out->own_kind;
 	err = place_all(&f);
 	if (!err)
 		err = find_internal_calls(out, elf, &guess);

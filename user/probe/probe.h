@@ -29,6 +29,9 @@ struct probe_list {
 	struct probe_site *sites;      /* owned; one for each address */
 	size_t nr;
 	const char *kind; /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
+	const char *
+		own_kind; /* the allocator that has functions beside malloc's here (own_api.h); NULL = none */
+	bool lacks_own;	  /* some of these have no probe */
 	bool is_runtime;  /* its operators new and delete return the blocks of malloc, without a header */
 	bool walks_stack; /* the allocator walks its own call stack, and would stop at a uretprobe */
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
@@ -66,9 +69,9 @@ struct probe_options {
 	bool wants_guess;	/* in static programs without symbols find functions by their code: guess.h */
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
-	bool no_uretprobe;	       /* see the end of calls by probes on ret instructions (slower) */
-	const struct alloc_table *fns; /* borrowed for the life of each list */
-	struct probe_custom *custom;   /* borrowed; is_found is set by probe_list_init() */
+	bool no_uretprobe;	     /* see the end of calls by probes on ret instructions (slower) */
+	struct alloc_table *fns;     /* borrowed for the life of each list; rows of own APIs are added */
+	struct probe_custom *custom; /* borrowed; is_found is set by probe_list_init() */
 	size_t nr_custom;
 };
 

@@ -368,7 +368,8 @@ static int find_rets(struct probe_site *site, struct elf *elf, const struct prob
 /* Is it an allocator whose free() calls no free of another one? */
 static bool is_leaf_free(const struct probe_list *list)
 {
-	static const char *const leaves[] = { "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc" };
+	static const char *const leaves[] = { "glibc",	  "musl",     "jemalloc", "tcmalloc",
+					      "mimalloc", "rpmalloc", "snmalloc", "scudo" };
 
 	for (size_t i = 0; list->kind && i < ARRAY_SIZE(leaves); i++)
 		if (!strcmp(list->kind, leaves[i]))
@@ -393,13 +394,14 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 {
 	const struct alloc_fn *fn = site->row;
 	bool is_cpp = is_operator(site);
-	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
+	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP || fn->kind == ALLOC_DESTROY;
+	bool is_own_release = list->own_kind && fn->family == FAMILY_CUSTOM && fn->kind == ALLOC_FREE;
 
 	/*
 	 * A program's own operators may keep a header before the block: only their return tells its address. The work
 	 * may lie in a file without probes.
 	 */
-	if (is_cpp && list->is_runtime && !options->is_partial &&
+	if ((is_cpp ? list->is_runtime : is_own_release) && !options->is_partial &&
 	    (leaves_work(site, elf, list, b, INSN_CALL) || leaves_work(site, elf, list, b, INSN_JUMP)))
 		return PROBE_DELEGATES;
 	/* A free may call munmap or the free of another allocator, which are no requests of the program. */

@@ -53,7 +53,8 @@ void session_count_findings(const struct process *p, struct session_found *f)
 		f->nr_misuses += wrong.of[i];
 	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
-	if (!p->leaks || !p->leaks->has_verdict) {
+	f->nr_unwatched += p->target->half_watched != NULL;
+	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched) {
 		/* exec() frees all memory of the old program: no leak is possible. */
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
@@ -70,6 +71,8 @@ static const char *note_of(const struct session *s, const struct process *p)
 	/* A report on such a process claims nothing. */
 	if (process_is_unwatched(p))
 		return NULL;
+	if (p->target->half_watched)
+		return "no leak verdict: not all functions of one of its allocators are watched";
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
 	if (!process_is_over(p) && s->cut_note)
@@ -433,7 +436,7 @@ int session_findings(struct session *s)
 	if (!fail_rules_any(&s->options->fail))
 		return 0;
 	if (s->found.nr_unwatched)
-		error("%s: --fail-on: no verdict: nothing could be watched in %zu process%s",
+		error("%s: --fail-on: no verdict: not everything could be watched in %zu process%s",
 		      s->options->command, s->found.nr_unwatched, s->found.nr_unwatched == 1 ? "" : "es");
 	/* The functions were logged. */
 	if (s->found.nr_unwatched || s->nr_missing)

@@ -474,7 +474,7 @@ static void parse_allocator(struct parser *p)
 
 static void parse_function(struct parser *p)
 {
-	const struct alloc_fn row = { .kind = (enum alloc_kind)number(p, 1, ALLOC_MUNMAP),
+	const struct alloc_fn row = { .kind = (enum alloc_kind)number(p, 1, NR_ALLOC_KINDS - 1),
 				      .family = (enum alloc_family)number(p, 2, NR_FAMILIES - 1),
 				      .symbol = text(p, 3),
 				      .name = text(p, 4) };

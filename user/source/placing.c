@@ -129,7 +129,7 @@ static bool is_release(const struct probe_site *site)
 {
 	enum alloc_kind kind = site->row->kind;
 
-	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP;
+	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP || kind == ALLOC_DESTROY;
 }
 
 /* Points of @kind of function number @i. */
@@ -252,11 +252,15 @@ static bool placement_has_failed(const struct placing *p, pid_t pid, u32 module)
 static int note_allocator(const struct placing *p, struct target *t, const struct module *m)
 {
 	const struct probed_file *f = m->id < p->nr_files ? &p->files[m->id] : NULL;
+	int err;
 
 	if (!f || !f->list.nr || f->is_left || placement_has_failed(p, t->pid, m->id))
 		return 0;
 	probe_list_note_blurred(&f->list, t->blurred);
-	return target_add_allocator(t, m, f->list.kind);
+	if (f->list.lacks_own)
+		t->half_watched = f->list.own_kind;
+	err = f->list.own_kind ? target_add_allocator(t, m, f->list.own_kind) : 0;
+	return err ? err : target_add_allocator(t, m, f->list.kind);
 }
 
 /* @map's file is new in @t. @elf is open. */

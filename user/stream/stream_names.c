@@ -30,7 +30,7 @@ int stream_names_function(struct stream_names *n, const struct stream_function *
 	int fn = *f->symbol ? alloc_fn_find(n->fns, f->symbol) : 0;
 
 	n->fn_of[f->fn] = 0;
-	if (f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+	if (f->kind >= NR_ALLOC_KINDS || f->family >= NR_FAMILIES)
 		return -EINVAL;
 	if (*f->symbol && (!fn || alloc_fn(n->fns, (u16)fn)->kind != row.kind))
 		fn = alloc_fn_add(n->fns, &row);

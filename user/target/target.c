@@ -571,10 +571,21 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 int target_add_allocator(struct target *t, const struct module *module, const char *kind)
 {
 	for (size_t i = 0; i < t->nr_allocators; i++)
-		if (t->allocators[i].module == module)
+		if (t->allocators[i].module == module && !strcmp(t->allocators[i].kind, kind))
 			return 0;
 	if (array_extend(t->allocators, t->nr_allocators))
 		return -ENOMEM;
 	t->allocators[t->nr_allocators++] = (struct target_allocator){ module, kind };
 	return 0;
+}
+
+bool target_keeps_freed(const struct target *t)
+{
+	static const char *const kinds[] = { "jemalloc", "mimalloc", "rpmalloc", "snmalloc" };
+
+	for (size_t i = 0; i < t->nr_allocators; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+			if (!strcmp(t->allocators[i].kind, kinds[k]))
+				return true;
+	return false;
 }

@@ -33,6 +33,7 @@ struct target {
 	bool is_unfinished;		     /* target_read_again() */
 	struct target_allocator *allocators; /* owned; filled by the source */
 	size_t nr_allocators;
+	const char *half_watched; /* an allocator some of whose own functions have no probe; NULL = none */
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* bits: functions whose calls may have meant another family's */
 };
 
@@ -99,5 +100,11 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
 /* The present threads of the target, main thread first. *@tids is owned by the caller. Like proc_threads(). */
 int target_threads(const struct target *t, pid_t **tids, size_t *nr) __must_check;
 
-/* Record that @module defines allocator functions. Each module is recorded once. 0 or -ENOMEM. */
+/*
+ * Is there an allocator that keeps the memory of freed blocks near live ones? glibc gives back blocks with a mapping of
+ * their own.
+ */
+bool target_keeps_freed(const struct target *t);
+
+/* Record that @module has functions of the allocator @kind. Each pair is recorded once. 0 or -ENOMEM. */
 int target_add_allocator(struct target *t, const struct module *module, const char *kind) __must_check;
