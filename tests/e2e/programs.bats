@@ -69,6 +69,62 @@ counted_on() {
 # bats test_tags=full
 @test "programs: mimalloc equals the oracle (B12)" { counted_on libmimalloc; }
 
+# lost_of_all: in the report, definite blocks, and blocks that are not sure
+lost_of_all() { jq -c '.processes[0].scan | [.definite.blocks + .indirect.blocks, .possible.blocks]' "$report"; }
+
+# neighbours NAME: blocks beside the end of a container, and in a freed one, are lost as with glibc. One old end may lie
+# on the stack.
+neighbours() {
+	local lib shape found
+	lib=$(library "$1")
+	[ -n "$lib" ] || skip "$1 is not installed"
+	for shape in vectors halves queues freed table; do
+		LD_PRELOAD=$lib traced -- "$T/neighbours" "$shape"
+		[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+		found=$(lost_of_all)
+		case "$shape $found" in
+		"table [0,0]" | *" [1000,0]" | *" [99"[89]",0]") ;;
+		*) echo "$shape: lost, possibly lost: $found"; return 1 ;;
+		esac
+	done
+}
+
+@test "programs: neighbours of ends and freed containers with jemalloc (T8)" { neighbours libjemalloc; }
+@test "programs: neighbours of ends and freed containers with mimalloc (T8)" { neighbours libmimalloc; }
+@test "programs: neighbours of ends and freed containers with tcmalloc (T8)" { neighbours libtcmalloc_minimal.so; }
+
+# own_api MODE KIND LOST [NAME]: functions that an allocator has beside malloc are counted, and no release is wrong
+own_api() {
+	local lib=
+	if [ -n "${4:-}" ]; then
+		lib=$(library "$4")
+		[ -n "$lib" ] || skip "$4 is not installed"
+	fi
+	LD_PRELOAD=$lib traced --fail-on errors -- "$T/own_api" "$1"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	as_told allocs live unknown
+	jq -e --arg k "$2" --argjson lost "$3" '.processes[0]
+		| (.allocators | any(.kind == $k)) and .scan.definite.blocks == $lost' "$report" ||
+		{ jq -c '.processes[0] | .allocators, .scan' "$report"; return 1; }
+}
+
+# bats test_tags=ptrace,inline
+@test "programs: an own API under a prefix (T7)" { own_api my jemalloc 2; }
+# bats test_tags=ptrace,inline
+@test "programs: the own API of jemalloc (T7)" { own_api jemalloc jemalloc 2 libjemalloc; }
+# bats test_tags=ptrace,inline
+@test "programs: the own API of mimalloc (T7)" { own_api mimalloc mimalloc 1 libmimalloc; }
+
+@test "programs: blocks of a heap that mimalloc destroyed are unsure (T7)" {
+	local lib
+	lib=$(library libmimalloc)
+	[ -n "$lib" ] || skip "libmimalloc is not installed"
+	LD_PRELOAD=$lib traced --fail-on definite --fail-on errors -- "$T/own_api" mimalloc-heap
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	jq -e '.processes[0].scan | .definite.blocks == 0 and .unsure.blocks == 10' "$report"
+}
+
 @test "programs: the allocator of libc is named" {
 	traced -- "$T/leak"
 	jq -e '.processes[0].allocators | any(.kind == "glibc" and (.object | test("libc")))' "$report"

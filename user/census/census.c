@@ -66,6 +66,19 @@ static bool find_live(const void *ctx, taddr_t addr, struct heap_block *out)
 	return true;
 }
 
+/* Memory that holds blocks of the allocator, or is free in its books. Blocks with a mapping of their own are known. */
+static int for_each_own(const void *ctx, int (*visit)(void *visit_ctx, taddr_t start, taddr_t end),
+			void *visit_ctx)
+{
+	const struct census_blocks *b = ctx;
+	int err = 0;
+
+	for (size_t i = 0; i < b->nr_segments && !err; i++)
+		if (!b->segments[i].is_mapped)
+			err = visit(visit_ctx, b->segments[i].start, b->segments[i].end);
+	return err;
+}
+
 int census_look(const char **name, pid_t pid, u8 word_size)
 {
 	struct census_blocks blocks = { 0 };
@@ -143,9 +156,11 @@ static int walk_calmly(struct census *c)
 /* Read the memory for verdicts. Without them the blocks are still worth showing. */
 static int read_memory(struct census *c, const struct census_options *o)
 {
-	const struct scan_books books = {
-		.ctx = &c->blocks, .nr_blocks = c->blocks.nr, .for_each = for_each_live, .find = find_live
-	};
+	const struct scan_books books = { .ctx = &c->blocks,
+					  .nr_blocks = c->blocks.nr,
+					  .for_each = for_each_live,
+					  .find = find_live,
+					  .for_each_own = for_each_own };
 	/* Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
 	const struct scan_options so = { .pointer_mask = o->pointer_mask,
 					 .want_unaligned = o->want_unaligned,

@@ -88,6 +88,7 @@ static int begin(void *arg)
 {
 	struct finding *f = arg;
 	const struct scan_options so = { .is_partial = f->options->is_partial,
+					 .keeps_freed = f->options->keeps_freed,
 					 .pointer_mask = f->options->pointer_mask,
 					 .want_unaligned = f->options->want_unaligned,
 					 .is_unwanted = f->options->is_unwanted };

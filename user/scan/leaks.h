@@ -75,7 +75,7 @@ struct leaks_options {
 	const struct snapshot_holder *holder;		   /* snapshot_options.holder */
 	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options.copying */
 	const struct kernel_words *kernel;		   /* snapshot_options.kernel */
-	bool is_partial;				   /* scan_options.is_partial */
+	bool is_partial, keeps_freed;			   /* scan_options */
 	bool has_losses;				   /* allocations were lost */
 	u64 pointer_mask;
 	bool want_unaligned;

@@ -47,6 +47,7 @@ struct scan_options {
 	u64 pointer_mask;    /* bits of a word that are the address, for tagged pointers; 0 = all bits */
 	bool want_unaligned; /* look for pointers at every byte, not only at multiples of the word size */
 	bool is_partial; /* blocks may be live that the heap does not know: all memory outside blocks is a root */
+	bool keeps_freed; /* the allocators do not give memory of freed blocks back that lies close to a live one */
 	u32 no_heuristics; /* bits of enum scan_heuristic to leave out */
 	u32 slack;	   /* sizes of blocks may be so many bytes more than the program asked for */
 	u64 max_memory;	   /* bytes for pointers found; 0 = as many as the bytes of the blocks can hold */
@@ -62,8 +63,11 @@ struct scan_books {
 			void *visit_ctx);
 	/* The block at @addr. NULL if for_each() is the only way. */
 	bool (*find)(const void *ctx, taddr_t addr, struct heap_block *out);
-	/* For is_partial: heap_cover() at the moment of the stop. NULL, or returns NULL, if it is not known. */
+	/* For is_partial and keeps_freed: heap_cover() at the moment of the stop. NULL, or returns NULL: not known. */
 	const struct cover_map *(*cover)(const void *ctx);
+	/* Visit the memory that belongs to the allocator alone, by address, as for_each(). NULL: not known. */
+	int (*for_each_own)(const void *ctx, int (*visit)(void *visit_ctx, taddr_t start, taddr_t end),
+			    void *visit_ctx);
 };
 
 struct scan_sum {

@@ -389,6 +389,7 @@ void scan_free(struct scan *s)
 	edges_fini(&s->edges);
 	parts_free(s);
 	roots_fini(&s->roots);
+	free(s->ends);
 	free(s->drained);
 	free(s->buckets);
 	free(s->spans);

@@ -167,20 +167,20 @@ static inline int part_advance(struct edge_part *p, u32 source)
 	return array_reserve(p->bytes, p->max, p->nr + MAX_ENTRY);
 }
 
-int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset)
+int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
 {
 	s64 delta = (s64)target - (s64)source, nr = p->nr_blocks;
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))
 		return err;
-	p->last_target = target;
+	p->last_target = may_be_end ? BLOCK_NONE : target;
 	p->last_offset = offset;
 	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
-	if (offset)
+	if (offset || may_be_end)
 		put(p, CODE_INTERIOR);
 	put(p, CODE_FIRST + zigzag((u64)delta));
-	if (offset)
+	if (offset || may_be_end)
 		put(p, offset);
 	return 0;
 }
@@ -325,12 +325,16 @@ bool edge_next(struct edge_iter *it)
 		code = get(&it->at);
 	} while (code == CODE_VPTR && (get(&it->at), true));
 	it->offset = 0;
+	it->may_be_end = false;
 	if (code == CODE_INTERIOR) {
 		code = get(&it->at);
 		it->offset = get(&it->at);
+		it->may_be_end = !it->offset;
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);
 	it->target = (u32)(target < 0 ? target + nr : target >= nr ? target - nr : target);
+	if (it->may_be_end && it->e->ends)
+		it->offset = it->e->ends[it->target / 64] >> it->target % 64 & 1;
 	return true;
 }
 

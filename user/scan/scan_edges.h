@@ -15,8 +15,9 @@ struct edge_long {
 /*
  * Pointers from blocks to blocks, in the order of the source blocks, as numbers of variable length:
  * 0, offset / word size: the address of a virtual table is there. 1, pointer, offset: a pointer to this offset in the
- * target. Another number is a pointer: 2 + zigzag of target - source, modulo the number of blocks. So each number is
- * less than that of blocks but for 2, and one of 4 million takes 22 bits.
+ * target, or for offset 0 one to its start that may mean the end of the block before. Another number is a pointer: 2 +
+ * zigzag of target - source, modulo the number of blocks. So each number is less than that of blocks but for 2, and one
+ * of 4 million takes 22 bits.
  * The two low bits of the first byte of a number are the number of bytes that follow; 3 means a varint. The number
  * begins in the other bits.
  */
@@ -28,8 +29,9 @@ struct edge_store {
 	struct edge_long *longs; /* owned; by block */
 	size_t nr_longs, max_longs;
 	u32 nr_blocks;
-	u32 open;     /* source block that is being written */
-	u64 open_len; /* its bytes so far */
+	const u64 *ends; /* borrowed; bits: blocks for which such pointers mean the end of the block before */
+	u32 open;	 /* source block that is being written */
+	u64 open_len;	 /* its bytes so far */
 };
 
 /*
@@ -57,7 +59,7 @@ void edges_fini(struct edge_store *e);
 void edge_part_init(struct edge_part *p, const struct edge_store *e);
 void edge_part_fini(struct edge_part *p);
 /* Add a pointer, or the address of a virtual table. @source never decreases. 0 or -ENOMEM. */
-int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset) __must_check;
+int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end) __must_check;
 int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words) __must_check;
 /*
  * Move the contents of @p to the end of @e. The first block of @p may be the last one of the part before. 0; -E2BIG
@@ -73,7 +75,8 @@ struct edge_iter {
 	const u8 *at, *end;
 	u32 source;
 	u32 target;
-	u64 offset; /* 0 = start */
+	u64 offset; /* 0 = start; 1 for one that means the end of the block before */
+	bool may_be_end;
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
 bool edge_next(struct edge_iter *it);

@@ -33,7 +33,7 @@ static void lift_roots(struct scan *s)
 	struct root_ref ref;
 
 	while (root_next(&it, &ref))
-		if (ref.offset && scan_is_start(s, ref.block, ref.offset))
+		if (scan_is_start(s, ref.block, ref.offset))
 			s->blocks[ref.block].flags |= BLOCK_ROOT;
 }
 
@@ -264,6 +264,9 @@ int scan_judge(struct scan *s)
 		return 0;
 	progress_phase("judging its blocks");
 	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
+	err = scan_find_ends(s);
+	if (err)
+		return err;
 	lift_roots(s);
 	parts_settle(s);
 	err = spread_init(&spread, s);

@@ -56,18 +56,93 @@ static bool is_empty_array(const struct looker *r, u32 block, u64 offset)
 	return offset == w && (r->facts->heuristics & SCAN_NEWARRAY) && scan_block_size(r->s, block) == w;
 }
 
+/* The words around a candidate: those of the block that it lies in, or all. */
+struct neighbours {
+	const struct looker *r;
+	taddr_t at, start, end;
+};
+
+static struct neighbours neighbours_of(const struct looker *r, const struct candidate *c)
+{
+	struct neighbours n = { r, r->base + (u64)c->at * 8, 0, UINT64_MAX };
+	u32 block = (u32)WHERE_VALUE(c->where);
+
+	if (WHERE_KIND(c->where) == WHERE_BLOCK) {
+		n.start = r->s->blocks[block].addr;
+		n.end = scan_block_end(r->s, block);
+	}
+	return n;
+}
+
+/* The word @steps behind the candidate; 0 if it belongs to another block, or cannot be read. */
+static u64 neighbour(const struct neighbours *n, int steps)
+{
+	const struct looker *r = n->r;
+	taddr_t addr = n->at + (u64)(s64)steps * 8;
+	u64 value = 0;
+
+	if (addr < n->start || addr + 8 > n->end)
+		return 0;
+	if (addr - r->base < (u64)r->nr_words * 8)
+		memcpy(&value, r->data + (addr - r->base), sizeof(value));
+	else if (snapshot_peek(r->facts->snap, addr, &value, sizeof(value)) != 0)
+		return 0;
+	return value & r->facts->mask;
+}
+
+/* The meaning of a pointer to the start of a block. */
+enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
+
+/*
+ * Does the word of @c, which is where @block starts, mean the end of the block before? Only allocators without headers
+ * put blocks so close. Containers keep their begin, and a position, beside their end: [begin, position, end] (vectors),
+ * [begin, end, position] (buffers, rings), [position, begin, end] (queues). In a table of pointers to blocks in a row
+ * no word lies two words behind the block before. A position at the begin proves nothing: two ends of other containers,
+ * or of a list of one node, look so; but not where a queue has its last position two words behind. [begin, end] and
+ * [begin, count, end] may as well be two pointers.
+ */
+static enum meaning meaning_of(const struct looker *r, const struct candidate *c, u32 block)
+{
+	const struct scan *s = r->s;
+	u64 begin, len, second, before, after;
+	struct neighbours n;
+
+	if (c->at == NO_INDEX || !block || scan_block_end(s, block - 1) != c->value)
+		return MEANS_START;
+	n = neighbours_of(r, c);
+	begin = s->blocks[block - 1].addr;
+	len = c->value - begin;
+	second = neighbour(&n, -2);
+	before = neighbour(&n, -1);
+	after = neighbour(&n, 1);
+	if (second == begin && before - begin - 1 < len)
+		return MEANS_END;
+	if (before == begin && (second - begin - 1 < len - 1 || after - begin <= len))
+		return MEANS_END;
+	if (second == begin && before == begin && neighbour(&n, 2) - begin <= len &&
+	    neighbour(&n, 3) == begin && neighbour(&n, 4) == c->value)
+		return MEANS_END;
+	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
+}
+
 static int settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
 	u32 block = scan_last_below(s, range->lo, range->hi, range->guess, c->value);
 	u32 source = (u32)WHERE_VALUE(c->where);
 	u64 offset = c->value - s->blocks[block].addr;
+	enum meaning meaning = MEANS_START;
 
 	if (offset && c->value >= scan_block_end(s, block) && !is_empty_array(r, block, offset))
 		return 0;
+	if (!offset)
+		meaning = meaning_of(r, c, block);
+	r->has_ends |= meaning == MEANS_EITHER;
+	if (meaning == MEANS_END)
+		return 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
-		return hit_root(r, block, offset, c->where);
-	return source == block ? 0 : edges_add(&r->edges, source, block, offset);
+		return hit_root(r, block, meaning == MEANS_EITHER ? ROOT_END : offset, c->where);
+	return source == block ? 0 : edges_add(&r->edges, source, block, offset, meaning == MEANS_EITHER);
 }
 
 /*
@@ -140,6 +215,7 @@ static int take_native(struct looker *r, const u8 *p, size_t nr, u64 where, u64 
 		memcpy(&c->value, r->data + (size_t)8 * at, 8);
 		c->value &= r->facts->mask;
 		c->where = where + step * (at - from);
+		c->at = at;
 		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
 		if (err)
 			return err;
@@ -159,7 +235,7 @@ static int take_any(struct looker *r, const u8 *p, size_t len, size_t stride, u6
 
 		if (value - s->lo >= length)
 			continue;
-		r->candidates[r->nr++] = (struct candidate){ .value = value, .where = where };
+		r->candidates[r->nr++] = (struct candidate){ value, where, NO_INDEX };
 		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
 		if (err)
 			return err;
@@ -399,7 +475,7 @@ static int take_packed(struct looker *r, u32 block, const u8 *p, size_t len)
 		if (value - s->lo >= length)
 			continue;
 		r->candidates[r->nr++] =
-			(struct candidate){ .value = value, .where = WHERE(WHERE_BLOCK, (u64)block) };
+			(struct candidate){ value, WHERE(WHERE_BLOCK, (u64)block), NO_INDEX };
 		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
 	}
 	return err;
@@ -509,12 +585,13 @@ static int look_at_uncovered(struct looker *r, const struct scan_region *region,
 {
 	struct dead_range free_ranges[MAX_FREE];
 	u32 nr_free = find_free(r, region, addr, end, p, free_ranges);
+	const struct cover_map *cover = r->s->cover ? r->s->cover : r->s->freed;
 	taddr_t at = addr;
 	int err = 0;
 
 	while (at < end && !err) {
 		bool is_covered;
-		taddr_t next = cover_map_run(r->s->cover, at, end, &is_covered);
+		taddr_t next = cover_map_run(cover, at, end, &is_covered);
 
 		if (!is_covered)
 			err = take_except(r, at, next, p + (at - addr), free_ranges, nr_free);
@@ -550,7 +627,7 @@ static int look_at_hole(struct looker *r, taddr_t addr, taddr_t end, const u8 *p
 			note_quiet(r, region);
 		if (!region_roots(r, region, &start, &stop))
 			continue;
-		if (region->kind == REGION_COVERED && !has_point(r, region))
+		if ((region->kind == REGION_COVERED || region->has_freed) && !has_point(r, region))
 			err = look_at_uncovered(r, region, start, stop, p + (start - base));
 		else
 			err = take(r, start, p + (start - base), stop - start, BLOCK_NONE);
@@ -621,6 +698,8 @@ int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 	r->is_begun = true;
 	r->at = end;
 	r->data = chunk->data;
+	r->base = addr;
+	r->nr_words = (u32)(chunk->len / 8);
 	r->next_found = 0;
 	if (r->facts->is_native)
 		r->nr_found = scan_filter(chunk->data, (u32)(chunk->len / 8), &filter, r->found);
@@ -643,7 +722,8 @@ int looker_words(struct looker *r)
 
 	for (size_t i = 0; i < snap->nr_words; i++) {
 		struct candidate c = { .value = snap->words[i].value & r->facts->mask,
-				       .where = WHERE(WHERE_WORD, i) };
+				       .where = WHERE(WHERE_WORD, i),
+				       .at = NO_INDEX };
 		int err;
 
 		if (c.value - s->lo >= s->hi - s->lo)

@@ -14,12 +14,14 @@ enum {
 	NR_CANDIDATES = 256,
 	NR_VTABLES = 1024, /* remembered answers, a power of two */
 	NR_FILES = 4,
+	NO_INDEX = UINT32_MAX,
 };
 
 /* A word that may be a pointer to a block. */
 struct candidate {
 	u64 value;
 	u64 where; /* WHERE(): the place of the word */
+	u32 at;	   /* its index in the chunk, or NO_INDEX: the words around it are not looked at */
 };
 
 /* The first words of a block say that pointers into it count as pointers to its start. */
@@ -59,6 +61,8 @@ struct looker {
 	taddr_t chunk;			/* end of the glibc chunk of the block before cur; 0 = not known */
 	/* The chunk that is being looked at. */
 	const u8 *data; /* borrowed */
+	taddr_t base;	/* its address */
+	u32 nr_words;	/* words of 8 bytes in it */
 	u32 nr_found, next_found;
 	u16 found[SNAPSHOT_MAX_CHUNK / 8]; /* indexes of words that may point to blocks */
 	/* Words whose blocks are not looked up yet. */
@@ -71,6 +75,7 @@ struct looker {
 	struct block_head *heads; /* owned */
 	size_t nr_heads, max_heads;
 	u64 scanned_bytes;
+	bool has_ends; /* some pointers may mean the end of the block before */
 	u32 nr_vtable_reads;
 	struct {
 		taddr_t addr;

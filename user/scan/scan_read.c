@@ -26,12 +26,14 @@ struct scan_reading {
 static int enter_root(struct scan *s, const struct root_ref *hit)
 {
 	struct scan_block *b = &s->blocks[hit->block];
+	bool is_noted;
 
 	if (b->flags & BLOCK_ROOT)
 		return 0;
-	b->flags |= hit->offset ? BLOCK_SEED : BLOCK_ROOT;
 	/* A root beyond the limit counts, but no chain can name it, and no heuristic can take it for a start. */
-	return s->roots.nr < s->nr / 4 + MIN_ROOT_REFS ? roots_add(&s->roots, hit) : 0;
+	is_noted = s->roots.nr < s->nr / 4 + MIN_ROOT_REFS;
+	b->flags |= hit->offset && (is_noted || hit->offset != ROOT_END) ? BLOCK_SEED : BLOCK_ROOT;
+	return is_noted ? roots_add(&s->roots, hit) : 0;
 }
 
 /* Collect the results of a piece. Lookers read blocks meanwhile, but not the flags that change here. */
@@ -47,6 +49,7 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 			__builtin_prefetch(&s->blocks[r->hits[i + AHEAD].block]);
 		err = enter_root(s, &r->hits[i]);
 	}
+	s->has_ends |= r->has_ends;
 	s->result.scanned_bytes += r->scanned_bytes;
 	r->nr_heads = r->nr_hits = 0;
 	r->scanned_bytes = 0;
@@ -161,6 +164,19 @@ static int enter_thread_tables(struct scan *s, const struct region_list *regions
 	return err;
 }
 
+/* Are there blocks in the memory of brk? Then glibc, which gives memory of freed blocks back, is in use too. */
+static bool has_brk_blocks(const struct scan *s)
+{
+	for (size_t i = 0; i < s->snap->nr_maps; i++) {
+		const struct snapshot_map *map = &s->snap->maps[i];
+		u32 first = strcmp(map->path, "[heap]") ? s->nr : scan_lower_bound(s, map->start);
+
+		if (first < s->nr && s->blocks[first].addr < map->end)
+			return true;
+	}
+	return false;
+}
+
 int scan_read(struct scan *s, struct snapshot *snap)
 {
 	auto_free struct scan_reading *rd = calloc(1, sizeof(*rd));
@@ -174,7 +190,10 @@ int scan_read(struct scan *s, struct snapshot *snap)
 	rd->s = s;
 	rd->facts.regions = &rd->regions;
 	find_facts(&rd->facts, s);
-	s->cover = s->options.is_partial && s->books.cover ? s->books.cover(s->books.ctx) : NULL;
+	s->freed = s->books.cover ? s->books.cover(s->books.ctx) : NULL;
+	s->cover = s->options.is_partial ? s->freed : NULL;
+	if (!s->options.keeps_freed || has_brk_blocks(s))
+		s->freed = NULL;
 	err = scan_apply_drained(s);
 	if (!err)
 		err = edges_init(&s->edges, s->nr, edge_limit(s));

@@ -36,7 +36,8 @@ enum {
 	NR_BIN_WORDS = 254,	/* of an arena; two for each bin */
 	NR_ARENA_WORDS = 12,	/* before the bins: fast bins, top, last remainder */
 	MIN_EMPTY_BINS = 32,
-	PIECE = 4096,	      /* a page, or part of one */
+	PIECE = 4096, /* a page, or part of one */
+	FREED_PIECE = 4 << 20,
 	MAX_DATA = 256 << 10, /* bytes of a file's data in which the arena is searched */
 };
 
@@ -245,8 +246,43 @@ static int add_arena(struct region_list *list, const struct scan *s, taddr_t bas
 	return base == from ? add_header(list, s, base) : 0;
 }
 
+/* Does a block lie in the piece of memory at @addr as a whole? */
+static bool has_small_block(const struct scan *s, taddr_t addr)
+{
+	taddr_t end = addr + FREED_PIECE;
+
+	for (u32 i = scan_lower_bound(s, addr); i < s->nr && s->blocks[i].addr < end; i++)
+		if (scan_block_end(s, i) <= end)
+			return true;
+	return false;
+}
+
+/*
+ * Memory between arenas that is in no slab: pages with blocks are the allocator's. Where it keeps freed memory, bytes
+ * that blocks have covered are, too, if a block lies close: an allocator gives memory back in larger pieces only
+ * (mimalloc: 4 MiB and more).
+ */
+static int add_rest(struct region_list *list, const struct scan *s, taddr_t from, taddr_t to)
+{
+	int err = 0;
+
+	while (s->freed && from < to && !err) {
+		taddr_t piece = from - from % FREED_PIECE, end = piece + FREED_PIECE;
+		size_t nr = list->nr;
+
+		end = end < to ? end : to;
+		err = s->cover && !has_small_block(s, piece)
+			      ? 0
+			      : add_region(list, from, end, s->cover ? REGION_COVERED : REGION_PAGES);
+		if (list->nr > nr)
+			list->regions[nr].has_freed = has_small_block(s, piece);
+		from = end;
+	}
+	return err || s->cover ? err : add_region(list, from, to, REGION_PAGES);
+}
+
 /* Memory [from, to) between arenas: pages with blocks are the allocator's, and the whole of a slab is. */
-static int add_pages(struct region_list *list, taddr_t from, taddr_t to)
+static int add_pages(struct region_list *list, const struct scan *s, taddr_t from, taddr_t to)
 {
 	size_t i = array_search(k, 0, list->nr_slabs, list->slabs[k].end <= from);
 	int err = 0;
@@ -255,12 +291,12 @@ static int add_pages(struct region_list *list, taddr_t from, taddr_t to)
 		taddr_t start = list->slabs[i].start > from ? list->slabs[i].start : from;
 		taddr_t end = list->slabs[i].end < to ? list->slabs[i].end : to;
 
-		err = add_region(list, from, start, REGION_PAGES);
+		err = add_rest(list, s, from, start);
 		if (!err)
 			err = add_region(list, start, end, REGION_HEAP);
-		from = end;
+		from = end > from ? end : from;
 	}
-	return err ? err : add_region(list, from, to, REGION_PAGES);
+	return err ? err : add_rest(list, s, from, to);
 }
 
 /*
@@ -281,15 +317,15 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 		if (size && base + size > pos) {
 			taddr_t from = base > pos ? base : pos, to = base + size < end ? base + size : end;
 
-			if (!s->cover)
-				err = add_pages(list, pos, from);
+			if (!s->cover || s->freed)
+				err = add_pages(list, s, pos, from);
 			if (!err)
 				err = add_arena(list, s, base, from, to);
 			pos = to;
 		}
 		i = scan_lower_bound(s, base + align);
 	}
-	return err || s->cover ? err : add_pages(list, pos, end);
+	return err || (s->cover && !s->freed) ? err : add_pages(list, s, pos, end);
 }
 
 /* True if @map is the .bss behind the data of a file. */
@@ -417,6 +453,16 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 	return add_anonymous(list, s, m->start, m->end);
 }
 
+static int add_own(void *ctx, taddr_t start, taddr_t end)
+{
+	struct region_list *list = ctx;
+
+	if (array_reserve(list->slabs, list->max_slabs, list->nr_slabs + 1))
+		return -ENOMEM;
+	list->slabs[list->nr_slabs++] = (struct dead_range){ start, end };
+	return 0;
+}
+
 int region_list_init(struct region_list *list, const struct scan *s)
 {
 	int err;
@@ -431,6 +477,11 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_exit(list, s);
 	if (!IS_AGENT && !err)
 		err = region_find_jemalloc(list, s);
+	/* All slabs, and more. */
+	if (!err && s->books.for_each_own) {
+		list->nr_slabs = 0;
+		err = s->books.for_each_own(s->books.ctx, add_own, list);
+	}
 	if (!err)
 		err = region_find_stdio(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)

@@ -19,7 +19,8 @@ enum region_kind {
 struct scan_region {
 	taddr_t start, end;
 	enum region_kind kind;
-	bool is_glibc; /* surely memory of glibc's allocator */
+	bool is_glibc;	/* surely memory of glibc's allocator */
+	bool has_freed; /* in REGION_PAGES: bytes that blocks have covered are no roots either */
 };
 
 /* The stack pointer or the thread pointer of a thread. */
@@ -40,8 +41,7 @@ struct region_list {
 	size_t nr_points;
 	struct dead_range *dead; /* owned; by address */
 	size_t nr_dead, max_dead;
-	struct dead_range
-		*slabs; /* owned; by address; memory of jemalloc's for small blocks, with a known block */
+	struct dead_range *slabs; /* owned; by address; memory that belongs to the allocator alone */
 	size_t nr_slabs, max_slabs;
 	taddr_t *
 		cached; /* owned; descriptors of threads that have ended, whose stacks glibc keeps for later ones */

@@ -48,7 +48,7 @@ int roots_add(struct root_store *r, const struct root_ref *ref)
 	le32_put(to, ref->block);
 	to += is_long ? 4 : 3;
 	if (ref->offset)
-		to = varint_put(to, ref->offset);
+		to = varint_put(to, ref->offset == ROOT_END ? 0 : ref->offset);
 	r->nr_bytes = (u64)(to - r->bytes);
 	r->last_where = ref->where;
 	r->nr++;
@@ -69,6 +69,7 @@ bool root_next(struct root_iter *it, struct root_ref *out)
 {
 	const u8 *at = it->roots->bytes + it->at, *end = it->roots->bytes + it->roots->nr_bytes;
 	u64 head, offset = 0;
+	const u64 *ends = it->roots->ends;
 
 	if (it->at == it->roots->nr_bytes)
 		return false;
@@ -84,6 +85,9 @@ bool root_next(struct root_iter *it, struct root_ref *out)
 		at = varint_get(at, end, &offset);
 	if (!at)
 		return false;
+	it->may_be_end = head & HAS_OFFSET && !offset;
+	if (it->may_be_end && ends)
+		offset = ends[out->block / 64] >> out->block % 64 & 1;
 	out->offset = (u32)offset;
 	it->at = (u64)(at - it->roots->bytes);
 	return true;

@@ -8,17 +8,21 @@
 struct root_ref {
 	u64 where; /* WHERE() of user/scan/scan_state.h */
 	u32 block;
-	u32 offset; /* bytes from the start of the block, saturated */
+	u32 offset; /* bytes from the start of the block, saturated; or ROOT_END */
 };
+
+/* A pointer to the start of the block that may mean the end of the block before. root_next() makes 0 or 1 of it. */
+#define ROOT_END (UINT32_MAX - 1)
 
 /*
  * For each: (zigzag of where - the where before) << 2, 2 if block has four bytes and not three, 1 if there is an
- * offset; block; and that offset.
+ * offset; block; and that offset, 0 for ROOT_END.
  */
 struct root_store {
 	u8 *bytes; /* owned */
 	u64 nr_bytes, capacity;
 	size_t nr;
+	const u64 *ends; /* borrowed; as in struct edge_store */
 	u64 last_where;
 };
 
@@ -33,5 +37,6 @@ struct root_iter {
 	const struct root_store *roots;
 	u64 at;
 	u64 where;
+	bool may_be_end; /* the last one */
 };
 bool root_next(struct root_iter *it, struct root_ref *out);

@@ -74,6 +74,8 @@ struct scan {
 	u64 bytes;		     /* sum of their sizes */
 	u64 first_order, last_order; /* of the oldest and of the youngest block */
 	u8 order_shift;		     /* units of their ages: scan_judge.c */
+	u64 *ends;		     /* owned; as in struct edge_store; NULL: no bits */
+	bool has_ends;		     /* some pointers may mean the end of the block before */
 	bool has_pending;	     /* a block is in a realloc: its contents may lie in a new copy already */
 	struct scan_parts *parts;    /* owned; NULL unless a mapping was split */
 	struct scan_big *big;	     /* owned; by address */
@@ -89,6 +91,7 @@ struct scan {
 	struct root_store roots;
 	struct snapshot *snap;	       /* borrowed */
 	const struct cover_map *cover; /* borrowed; NULL unless is_partial and known */
+	const struct cover_map *freed; /* borrowed; bytes that blocks ever covered; NULL unless keeps_freed */
 	u8 word_size;
 	struct scan_result result;
 };
@@ -139,6 +142,9 @@ static inline taddr_t scan_block_end(const struct scan *s, u32 block)
 
 	return block + 1 < s->nr && s->blocks[block + 1].addr < end ? s->blocks[block + 1].addr : end;
 }
+
+/* scan_ends.c: decide what pointers mean that are the end of one block and the start of the next. 0 or -ENOMEM. */
+int scan_find_ends(struct scan *s) __must_check;
 
 /* True if a pointer @offset bytes into @block counts as one to its start. */
 bool scan_is_start(const struct scan *s, u32 block, u64 offset);

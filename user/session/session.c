@@ -147,6 +147,8 @@ void session_blur(const struct session *s, struct process *p)
 			if (!strcmp(t->allocators[i].kind, shared[k]))
 				memset(t->blurred, 0xff, sizeof(t->blurred));
 	heap_check_blur(p->heap, t->blurred);
+	if (s->options->scan != SCAN_NEVER && target_keeps_freed(t))
+		heap_keep_cover(p->heap);
 }
 
 /* @nr of the files that @p has mapped have no probes, because there is no room for more. */

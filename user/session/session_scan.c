@@ -271,6 +271,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	session_read_losses(s, p);
 	lo->has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
 	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
+	lo->keeps_freed = !lo->has_losses && target_keeps_freed(p->target);
 	leaks_free(p->leaks);
 	p->leaks = NULL;
 	if (session_told(s) && begin_elsewhere(n, lo))

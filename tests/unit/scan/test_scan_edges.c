@@ -78,7 +78,8 @@ static void write_all(struct edge_store *e)
 		if (i % 7 == 3)
 			assert_int_equal(edges_add_vptr(&p, i, i), 0);
 		for (u32 k = 0; k < nr_of[i]; k++) {
-			assert_int_equal(edges_add(&p, i, edges_of[i][k].target, edges_of[i][k].offset), 0);
+			assert_int_equal(
+				edges_add(&p, i, edges_of[i][k].target, edges_of[i][k].offset, false), 0);
 			if (next_random() % 500 == 0)
 				assert_int_equal(edges_append(e, &p), 0);
 		}
@@ -138,7 +139,7 @@ static void three_bytes_a_pointer(void **ctx)
 	assert_int_equal(edges_init(&e, MANY, UINT64_MAX), 0);
 	edge_part_init(&p, &e);
 	for (u32 i = 0; i < MANY; i++) {
-		assert_int_equal(edges_add(&p, i, (u32)(next_random() % MANY), 0), 0);
+		assert_int_equal(edges_add(&p, i, (u32)(next_random() % MANY), 0, false), 0);
 		if (i % 5000 == 0)
 			assert_int_equal(edges_append(&e, &p), 0);
 	}
