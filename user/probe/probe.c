@@ -360,7 +360,7 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	out->fns = options->fns;
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
 	out->clone = f.is_libc ? f.clone : 0;
-	if (!IS_AGENT && !err && own_api_settle(&f.own))
+	if (!IS_AGENT && !err && options->fns && own_api_settle(&f.own))
 		err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_own, &f);
 	if (err)
 		goto undo_sites;

@@ -69,8 +69,9 @@ struct probe_options {
 	bool wants_guess;	/* in static programs without symbols find functions by their code: guess.h */
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
-	bool no_uretprobe;	     /* see the end of calls by probes on ret instructions (slower) */
-	struct alloc_table *fns;     /* borrowed for the life of each list; rows of own APIs are added */
+	bool no_uretprobe; /* see the end of calls by probes on ret instructions (slower) */
+	/* Borrowed for the life of each list; rows of own APIs are added. NULL: none are. */
+	struct alloc_table *fns;
 	struct probe_custom *custom; /* borrowed; is_found is set by probe_list_init() */
 	size_t nr_custom;
 };
