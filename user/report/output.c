@@ -679,14 +679,14 @@ int outputs_write(struct outputs *outs, const struct report *report)
 		write_title(title, sizeof(title), values.number);
 		r.title = title;
 	}
+	/* Before the names of the files: a screen shows the last message. */
+	tell_verdicts(outs, &r);
 	for (size_t i = 0; i < outs->nr; i++) {
 		int err = write_output(&outs->list[i], &r, &values, outs->options);
 
 		if (!first_err)
 			first_err = err;
 	}
-	if (!first_err)
-		tell_verdicts(outs, &r);
 	return first_err;
 }
 
