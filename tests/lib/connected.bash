@@ -47,7 +47,7 @@ connected_run() {
 	status=0
 	timeout -k 5 "$LIMIT_S" "$HEAPTAP" connect --sysroot / -o "$report" "${SEEN[@]}" "unix:$SOCKET" \
 		>"$BATS_TEST_TMPDIR/connect.out" 2>"$err" 3>&- || status=$?
-	# Its program may not even have begun.
+	# Where connect has failed, the program of serve may not have begun.
 	[ "$status" -eq 0 ] || kill -INT "$SERVE" 2>/dev/null || true
 	wait "$SERVE" || true
 	cp "$BATS_TEST_TMPDIR/serve.out" "$out"
