@@ -251,7 +251,8 @@ INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
 
 # By serve and connect: what a report says of one process, of its children and of its leaks.
-CONNECT_TESTS := connect:tests/e2e/leaks.bats connect:tests/e2e/follow.bats connect:tests/e2e/run.bats
+CONNECT_TESTS := connect:tests/e2e/leaks.bats connect:tests/e2e/follow.bats connect:tests/e2e/run.bats \
+                 connect:tests/e2e/attach.bats@connect
 
 # Jobs of make check that trace: by BPF, or whatever heaptap chooses, all tests without the tag "full"; by the other
 # sources those with their tag.

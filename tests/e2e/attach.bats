@@ -108,7 +108,7 @@ load ../lib/common
 	done
 }
 
-# bats test_tags=full
+# bats test_tags=full,connect
 @test "attach: 33 targets share one link for each file; two have their own" {
 	local other one pids=()
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"

@@ -97,7 +97,7 @@ reports_allocs() {
 		for way in stop fork precopy; do
 			rm -f "$BATS_TEST_TMPDIR/lines" "$BATS_TEST_TMPDIR/leak_kinds.out"
 			kinds
-			serving --backend "$backend" --snapshot "$way" "$TARGET"
+			serving -v --backend "$backend" --snapshot "$way" "$TARGET"
 			watching -o "$BATS_TEST_TMPDIR/$backend$way.json" "unix:$SOCKET"
 			built
 			kill -INT "$TAP"
@@ -107,7 +107,8 @@ reports_allocs() {
 			[ "$way" != stop ] || stopped=$sums
 			[ "$sums" = "$stopped" ] || { echo "$way: $sums, stop: $stopped"; return 1; }
 			is .scan.indirect.blocks 13
-			[ "$way" = stop ] || grep -q ": $way: " "$serve_err"
+			[ "$way" != fork ] || grep -q ': copied by a fork: ' "$serve_err"
+			[ "$way" != precopy ] || grep -q ': copied while it runs: ' "$serve_err"
 			no_line 'cannot be copied|no (fork|precopy)' "$serve_err"
 			untouched "$TARGET"
 			[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]

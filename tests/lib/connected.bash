@@ -14,7 +14,7 @@ take_options() {
 		--max-procs | --jobs | --max-pause) SERVED+=("$1" "$2"); SEEN+=("$1" "$2"); shift ;;
 		-d | -i | -t | -o | -w | -s | -n | --[a-z]*-size | --depth | --interval | --duration | --output | --record | --sort | \
 			--top | --leaks | --why | --pointer-mask | --suppressions | --ignore | --fail-on | --error-exitcode | \
-			--older | --max-memory | --format) SEEN+=("$1" "$2"); shift ;;
+			--older | --max-memory | --format | --config | --annotate | --min-size | --sysroot) SEEN+=("$1" "$2"); shift ;;
 		--) SUBJECT=("$@"); break ;;
 		-*) SEEN+=("$1") ;;
 		*) SUBJECT+=("$1") ;;
@@ -25,7 +25,8 @@ take_options() {
 
 # served COMMAND...: start this serve in the background, with the input of this shell; waits until it listens
 served() {
-	SOCKET=$BATS_TEST_TMPDIR/net/s
+	# A serve that ends takes its socket away.
+	SOCKET=$BATS_TEST_TMPDIR/net/$((NR_SERVED = ${NR_SERVED:-0} + 1))
 	mkdir -p -m 700 "$BATS_TEST_TMPDIR/net"
 	: >"$BATS_TEST_TMPDIR/serve.err"
 	set -m
@@ -46,6 +47,8 @@ connected_run() {
 	status=0
 	timeout -k 5 "$LIMIT_S" "$HEAPTAP" connect --sysroot / -o "$report" "${SEEN[@]}" "unix:$SOCKET" \
 		>"$BATS_TEST_TMPDIR/connect.out" 2>"$err" 3>&- || status=$?
+	# Where connect has failed, the program of serve may not have begun.
+	[ "$status" -eq 0 ] || kill -INT "$SERVE" 2>/dev/null || true
 	wait "$SERVE" || true
 	cp "$BATS_TEST_TMPDIR/serve.out" "$out"
 	cat "$BATS_TEST_TMPDIR/serve.err" >>"$err"

@@ -72,6 +72,12 @@ void heap_keep_cover(struct heap *h)
 	h->has_cover = true;
 }
 
+void heap_note_cover(struct heap *h, const struct heap_event *ev)
+{
+	if (h->has_cover && ev->addr && (ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END))
+		cover_map_add(&h->cover, ev->addr, ev->size);
+}
+
 void heap_set_limit(struct heap *h, u64 bytes)
 {
 	h->budget.limit = bytes;

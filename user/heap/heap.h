@@ -80,11 +80,11 @@ void heap_free(struct heap *h);
  */
 int heap_clone(struct heap **out, const struct heap *h) __must_check;
 
-/* Settings. */
-/* Limit heap_memory() to @bytes; 0 = no limit, the default. Events that need more get -ENOMEM and are lost. */
+/* Settings. Limit heap_memory() to @bytes; 0 = no limit. Events that need more get -ENOMEM and are lost. */
 void heap_set_limit(struct heap *h, u64 bytes);
 /* Note from now on the bytes that blocks cover, for heap_cover(). Takes 1/128 of these bytes in memory. */
 void heap_keep_cover(struct heap *h);
+void heap_note_cover(struct heap *h, const struct heap_event *ev); /* of an event that is not entered */
 /*
  * Check each release from now on: is its function of the family that allocated the block? With @is_complete, all
  * blocks were seen from the start of the process: is there a block at all? 0 or -ENOMEM.

@@ -383,18 +383,21 @@ static int on_event(struct remote_stream *s, const void *rec)
 /* A marker of a program over there. */
 static int on_mark(struct remote_stream *s, const void *rec)
 {
-	static const u8 notes[] = { [STREAM_MARK_PROGRAM] = NOTE_MARK,
-				    [STREAM_MARK_PAUSE] = NOTE_PAUSE,
-				    [STREAM_MARK_RESUME] = NOTE_RESUME,
-				    [STREAM_MARK_CHECK] = NOTE_LEAK_CHECK };
+	static const u8 notes[] = { [STREAM_MARK_PROGRAM] = NOTE_MARK,	[STREAM_MARK_PAUSE] = NOTE_PAUSE,
+				    [STREAM_MARK_RESUME] = NOTE_RESUME, [STREAM_MARK_CHECK] = NOTE_LEAK_CHECK,
+				    [STREAM_MARK_IGNORE] = NOTE_IGNORE, [STREAM_MARK_DISABLE] = NOTE_DISABLE,
+				    [STREAM_MARK_ENABLE] = NOTE_ENABLE };
 	const struct stream_mark_record *in = rec;
-	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = in->pid, .tid = in->pid },
+	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = in->pid, .tid = in->tid },
 				 .time_ns = in->time_ns,
 				 .what = in->what < ARRAY_SIZE(notes) ? notes[in->what] : NOTE_NONE };
 
 	if (ev.what == NOTE_NONE || !find(s, in->pid))
 		return 0;
-	snprintf(ev.name, sizeof(ev.name), "%s", in->text);
+	if (ev.what == NOTE_IGNORE)
+		ev.addr = in->addr;
+	else
+		snprintf(ev.name, sizeof(ev.name), "%s", in->text);
 	if (ev.time_ns > s->last_ns)
 		s->last_ns = ev.time_ns;
 	return pass(s, &ev, sizeof(ev));

@@ -68,7 +68,9 @@ struct serve_scan {
 	struct scan_options so;
 	struct courtesy_hurry hurry;
 	u64 pause_ns, max_pause_ns;
-	bool is_partial, is_last;
+	bool is_copied;		       /* its memory was */
+	bool is_last, has_all;	       /* of the wish */
+	const struct cover_map *cover; /* borrowed while memory is read; NULL = not known */
 
 	struct wire_body verdicts; /* owned data; bodies of WIRE_VERDICTS, each after its length */
 	size_t body;		   /* offset of the last body */
@@ -268,10 +270,18 @@ static bool read_on(void *ctx)
 	return false;
 }
 
+/* struct scan_books. */
+static const struct cover_map *cover(const void *ctx)
+{
+	const struct serve_scan *n = ctx;
+
+	return n->cover;
+}
+
 static int begin(void *arg)
 {
 	struct serve_scan *n = arg;
-	const struct scan_books books = { .ctx = n, .for_each = for_each };
+	const struct scan_books books = { .ctx = n, .for_each = for_each, .cover = cover };
 
 	return scan_new(&n->scan, &books, &n->so);
 }
@@ -450,7 +460,10 @@ static int read_moment(struct serve_scan *n, const struct snapshot_holder *holde
 		return err;
 	}
 	err = stop_process(n, holder);
+	if (!err && n->has_all)
+		n->cover = session_forward_hold_cover(n->serve->session, n->pid);
 	copy_err = err ? err : snapshot_copy_stopped(n->snap);
+	n->is_copied = !copy_err;
 	if (!copy_err) {
 		/* Events are those of a later time from now on. */
 		stop_listening(n);
@@ -519,6 +532,7 @@ static int find(struct serve_scan *n)
 		err = read_moment(n, &holder);
 	if (!IS_AGENT)
 		snapshot_plan_free(&n->plan);
+	session_forward_release_cover(s->session);
 	stop_listening(n);
 	return err ? err : backlog_work(judge, n, read_on, s);
 }
@@ -539,6 +553,7 @@ void serve_scan_run(struct serve *s, struct wire_view *v)
 	n->so.pointer_mask = wish.pointer_mask;
 	n->so.want_unaligned = wish.want_unaligned;
 	n->is_last = wish.is_last && !n->is_exiting;
+	n->has_all = wish.has_all;
 	n->wants_whys = wish.wants_whys;
 	n->max_pause_ns = n->is_exiting ? EXIT_PAUSE_MS * 1000000ULL : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
 	/* The client may ask for a shorter pause than the server allows, not for a longer one. */
@@ -563,6 +578,7 @@ static void send_result(struct serve *s, const struct serve_scan *n)
 
 	wire_put_number(&b, 1, 1);
 	wire_put_number(&b, r.is_complete, 1);
+	wire_put_number(&b, n->is_copied, 1);
 	wire_put_number(&b, n->pause_ns, 8);
 	wire_put_number(&b, n->max_pause_ns, 8);
 	wire_put_number(&b, r.scanned_bytes, 8);

@@ -63,6 +63,7 @@ void source_remote_on_scanned(struct remote_source *s, struct wire_view *v)
 	}
 	memset(r, 0, sizeof(*r));
 	r->is_complete = wire_get_number(v, 1);
+	n->is_copied = wire_get_number(v, 1);
 	n->pause_ns = wire_get_number(v, 8);
 	wire_get_number(v, 8);
 	r->scanned_bytes = wire_get_number(v, 8);
@@ -240,7 +241,8 @@ static int send_blocks(struct remote_source *s, const struct source_scan *o, str
 				       .is_partial = o->is_partial,
 				       .is_last = o->is_last,
 				       .wants_whys = o->wants_whys,
-				       .want_unaligned = o->want_unaligned };
+				       .want_unaligned = o->want_unaligned,
+				       .has_all = o->has_all && heap_cover(o->heap) };
 	u8 last[WIRE_WISH_LEN];
 	struct wire_body b = { last, 0, sizeof(last), false };
 	int err = data ? scan_send(scan, o->heap, send_block, &n) : -ENOMEM;
@@ -274,6 +276,7 @@ int source_remote_scan_wait(struct source *source, struct source_scan *o, struct
 		return fail(s, o, err);
 	scan_take_end(scan, &s->scan.result);
 	o->pause_ns = s->scan.pause_ns;
+	o->is_copied = s->scan.is_copied;
 	s->scan.state = o->wants_whys ? REMOTE_SCAN_KEPT : REMOTE_SCAN_NONE;
 	s->scan.scan = NULL;
 	s->mark.is_reached = false;

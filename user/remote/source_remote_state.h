@@ -72,7 +72,8 @@ struct remote_scan {
 	struct wire_scan_at at; /* in the verdicts */
 	u64 nr_verdicts;	/* that have come */
 	struct scan_result result;
-	u64 pause_ns; /* how long the process was stopped */
+	u64 pause_ns;	/* how long the process was stopped */
+	bool is_copied; /* its memory was */
 	int err;
 	char why[160]; /* the server's reason for @err, or "" */
 };

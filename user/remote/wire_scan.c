@@ -5,14 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2 };
-enum { WISH_PARTIAL = 1, WISH_LAST = 2, WISH_WHYS = 4, WISH_UNALIGNED = 8, WISH_ALL = 15 };
+enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2, BLOCK_IGNORED = 4, BLOCK_BITS = 3 };
+enum { WISH_PARTIAL = 1, WISH_LAST = 2, WISH_WHYS = 4, WISH_UNALIGNED = 8, WISH_COVER = 16, WISH_ALL = 31 };
 
 void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block)
 {
 	wire_put_varint(b, block->addr - at->addr);
-	wire_put_varint(b, block->size << 2 | (block->is_unsure ? BLOCK_UNSURE : 0) |
-				   (block->is_pending ? BLOCK_PENDING : 0));
+	wire_put_varint(b, block->size << BLOCK_BITS | (block->is_unsure ? BLOCK_UNSURE : 0) |
+				   (block->is_pending ? BLOCK_PENDING : 0) |
+				   (block->is_ignored ? BLOCK_IGNORED : 0));
 	wire_put_signed(b, (s64)(block->order - at->order));
 	at->addr = block->addr;
 	at->order = block->order;
@@ -28,9 +29,10 @@ int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_blo
 		return -EPROTO;
 	at->addr += distance;
 	block->addr = at->addr;
-	block->size = size >> 2;
+	block->size = size >> BLOCK_BITS;
 	block->is_unsure = size & BLOCK_UNSURE;
 	block->is_pending = size & BLOCK_PENDING;
+	block->is_ignored = size & BLOCK_IGNORED;
 	block->order = at->order;
 	/* Refuse sizes and addresses that user/heap cannot hold. */
 	return block->size >> 48 || block->addr >> 56 ? -EPROTO : 0;
@@ -44,7 +46,8 @@ void wire_put_wish(struct wire_body *b, const struct wire_scan_wish *wish)
 	wire_put_number(b,
 			(wish->is_partial ? WISH_PARTIAL : 0) | (wish->is_last ? WISH_LAST : 0) |
 				(wish->wants_whys ? WISH_WHYS : 0) |
-				(wish->want_unaligned ? WISH_UNALIGNED : 0),
+				(wish->want_unaligned ? WISH_UNALIGNED : 0) |
+				(wish->has_all ? WISH_COVER : 0),
 			1);
 }
 
@@ -61,6 +64,7 @@ int wire_get_wish(struct wire_view *v, struct wire_scan_wish *out)
 	out->is_last = flags & WISH_LAST;
 	out->wants_whys = flags & WISH_WHYS;
 	out->want_unaligned = flags & WISH_UNALIGNED;
+	out->has_all = flags & WISH_COVER;
 	return v->is_bad || v->len || flags & ~(u64)WISH_ALL ? -EPROTO : 0;
 }
 

@@ -7,12 +7,12 @@
 
 /*
  * WIRE_BLOCKS: blocks by address, each three varints: distance from the block before, which may be in the frame before;
- * size * 4 + flags; zigzag: difference in the order of allocations to the block before.
+ * size * 8 + flags; zigzag: difference in the order of allocations to the block before.
  * WIRE_BLOCKS_END: u64 number of blocks, max_pause_ns, pointer_mask; u8 bits of the flags of struct wire_scan_wish.
  * WIRE_VERDICTS: blocks by address, each a varint: distance * 8 + verdict; for SCAN_INDIRECT then a zigzag: address of
  * the leader minus its own.
- * WIRE_SCANNED: u8 0 and a text why there is no verdict; or u8 1, u8 is_complete, and u64: pause_ns, max_pause_ns,
- * scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps, blocks judged.
+ * WIRE_SCANNED: u8 0 and a text why there is no verdict; or u8 1, u8 is_complete, u8 is_copied, and u64: pause_ns,
+ * max_pause_ns, scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps, blocks judged.
  */
 enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_WISH_LEN = 25, WIRE_VERDICT_MAX = 20 };
 
@@ -34,6 +34,7 @@ struct wire_scan_wish {
 	bool is_partial, want_unaligned;
 	bool is_last;	 /* tracing ends at the moment of the scan */
 	bool wants_whys; /* WIRE_WHY may come later */
+	bool has_all;	 /* the host has all blocks since tracing began: user/heap/cover_map.h can be used */
 };
 
 void wire_put_wish(struct wire_body *b, const struct wire_scan_wish *wish);

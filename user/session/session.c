@@ -347,6 +347,8 @@ static struct process *adopt(struct session *s, u32 pid)
 		p->nr_unseen = old->nr_unseen;
 	}
 	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
+	if (!p->target->is_started && s->options->scan != SCAN_NEVER)
+		heap_keep_cover(p->heap);
 	if (session_begin_check(s, p))
 		warn("PID %u: not enough memory: the releases of this process are not checked", pid);
 	if (!s->start_ns)

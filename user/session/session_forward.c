@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_live.h"
@@ -64,9 +65,29 @@ static void count(const struct heap_event *ev, u64 *allocs, u64 *frees)
 	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
 }
 
+const struct cover_map *session_forward_hold_cover(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, (u32)pid);
+
+	if (!p)
+		return NULL;
+	s->forward.held = p;
+	return p->nr_reallocs ? NULL : heap_cover(p->heap);
+}
+
+void session_forward_release_cover(struct session *s)
+{
+	s->forward.held = NULL;
+}
+
 /* Heap events leave room for the records that explain them. */
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
+	if (p != s->forward.held)
+		heap_note_cover(p->heap, ev);
+	p->nr_events++;
+	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
+	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
 	if (recorder_filled(s->recorder) >= 6) {
 		count(ev, &p->unsent.allocs, &p->unsent.frees);
 		return 0;
@@ -218,11 +239,13 @@ static int result(const struct session *s)
 
 int session_forward_connect(struct session *s, const struct forward_received *had)
 {
-	session_drop_ended(s, 0, false);
+	if (!s->forward.held)
+		session_drop_ended(s, 0, false);
 	recorder_connect(s->recorder, session_backend(s), s->start_ns, clock_now_ns());
 	tell_ends_again(s, had);
 	for (size_t i = 0; i < s->nr_processes; i++)
-		tell_again(s, s->processes[i], had);
+		if (!process_is_over(s->processes[i]))
+			tell_again(s, s->processes[i], had);
 	if (s->nr_processes && s->ops->forget_stacks)
 		s->ops->forget_stacks(s->source);
 	return result(s);
@@ -237,7 +260,8 @@ int session_forward_poll(struct session *s)
 {
 	int err;
 
-	session_drop_ended(s, 0, false);
+	if (!s->forward.held)
+		session_drop_ended(s, 0, false);
 	if (s->forward.misses_stacks && recorder_filled(s->recorder) < 1 && s->ops->forget_stacks) {
 		s->forward.misses_stacks = false;
 		s->ops->forget_stacks(s->source);

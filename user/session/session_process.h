@@ -38,6 +38,7 @@ struct process {
 	struct losses told;	     /* as written into the recording */
 	struct losses own_before;    /* of heaptap itself, in earlier images: session_carry_losses() */
 	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
+	u32 nr_reallocs;	     /* under way, in a session that forwards */
 	u64 sent_allocs, sent_frees; /* heap events, of all images, in a session that forwards */
 	struct losses unsent; /* of all images: what the sink of a session that forwards had no room for */
 	struct losses stated; /* replay: as read from the recording */

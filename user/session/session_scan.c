@@ -134,6 +134,7 @@ static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 	if (!err)
 		err = session_told(s)->scan_wait(s->source, o, scan);
 	l->pause_ns = o->pause_ns;
+	l->is_copied = o->is_copied;
 	l->word_size = n->process->target->is_32bit ? 4 : 8;
 	snprintf(l->why, sizeof(l->why), "%s", o->why);
 	return err;
@@ -170,6 +171,7 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 				   .want_unaligned = v->unaligned,
 				   .is_partial = lo->is_partial,
 				   .is_last = n->wanted->is_last,
+				   .has_all = !lo->has_losses,
 				   .wants_whys = session_told(s)->scan_why && (lo->nr_whys || lo->why_addr) };
 	lo->why = o->wants_whys ? why_elsewhere : NULL;
 	err = session_told(s)->scan_begin(s->source, o);

@@ -19,6 +19,8 @@ struct source_scan {
 	u64 pointer_mask;    /* as in struct scan_options */
 	bool want_unaligned; /* the same */
 	bool is_partial, is_last;
+	bool is_copied;	 /* its memory was read from a copy */
+	bool has_all;	 /* heap knows all blocks since tracing began */
 	bool wants_whys; /* scan_why() will be called; then scan_over() */
 	char why[160];	 /* after an error */
 };

@@ -297,17 +297,22 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 
 void recorder_note(struct recorder *r, const struct note_event *ev)
 {
-	static const u8 marks[NR_NOTES] = { [NOTE_MARK] = STREAM_MARK_PROGRAM,
-					    [NOTE_PAUSE] = STREAM_MARK_PAUSE,
-					    [NOTE_RESUME] = STREAM_MARK_RESUME,
-					    [NOTE_LEAK_CHECK] = STREAM_MARK_CHECK };
-	char name[NOTE_NAME_BYTES];
+	static const u8 marks[NR_NOTES] = {
+		[NOTE_MARK] = STREAM_MARK_PROGRAM,  [NOTE_PAUSE] = STREAM_MARK_PAUSE,
+		[NOTE_RESUME] = STREAM_MARK_RESUME, [NOTE_LEAK_CHECK] = STREAM_MARK_CHECK,
+		[NOTE_IGNORE] = STREAM_MARK_IGNORE, [NOTE_DISABLE] = STREAM_MARK_DISABLE,
+		[NOTE_ENABLE] = STREAM_MARK_ENABLE
+	};
+	char name[NOTE_NAME_BYTES] = "";
 	const struct stream_mark_record mark = { .time_ns = ev->time_ns,
 						 .what = ev->what < NR_NOTES ? marks[ev->what] : 0,
 						 .text = name,
-						 .pid = ev->h.pid };
+						 .pid = ev->h.pid,
+						 .tid = ev->h.tid,
+						 .addr = ev->what == NOTE_IGNORE ? ev->addr : 0 };
 
-	snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
+	if (ev->what == NOTE_MARK)
+		snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
 	if (is_open(r) && mark.what)
 		put(r, STREAM_MARK, &mark);
 }

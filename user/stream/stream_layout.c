@@ -147,10 +147,9 @@ static const struct stream_field pid_fields[] = {
 };
 
 static const struct stream_field mark_fields[] = {
-	NUMBER(stream_mark_record, time_ns),
-	NUMBER(stream_mark_record, what),
-	STRING(stream_mark_record, text),
-	NUMBER(stream_mark_record, pid),
+	NUMBER(stream_mark_record, time_ns), NUMBER(stream_mark_record, what),
+	STRING(stream_mark_record, text),    NUMBER(stream_mark_record, pid),
+	NUMBER(stream_mark_record, tid),     NUMBER(stream_mark_record, addr),
 };
 
 static const struct stream_field end_fields[] = {

@@ -93,7 +93,7 @@ struct stream_losses {
 		late, left_out;
 };
 
-/* The last four are markers of a program, in connections only: its own marks, too, have the process. */
+/* From STREAM_MARK_PROGRAM on: markers of a program, in connections only: its own marks, too, have the process. */
 enum stream_mark {
 	STREAM_MARK_USER,
 	STREAM_MARK_REPORT,
@@ -102,13 +102,17 @@ enum stream_mark {
 	STREAM_MARK_PAUSE,
 	STREAM_MARK_RESUME,
 	STREAM_MARK_CHECK,
+	STREAM_MARK_IGNORE,
+	STREAM_MARK_DISABLE,
+	STREAM_MARK_ENABLE,
 };
 
 struct stream_mark_record {
 	u64 time_ns;
 	u8 what; /* enum stream_mark */
 	const char *text;
-	u32 pid; /* of a marker of a program; else 0 */
+	u32 pid, tid; /* of a marker of a program; else 0 */
+	u64 addr;     /* of STREAM_MARK_IGNORE */
 };
 
 enum stream_end_reason { STREAM_END_DONE, STREAM_END_PART, STREAM_END_ERROR };

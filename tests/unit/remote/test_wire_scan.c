@@ -42,7 +42,8 @@ static void blocks(void **state)
 					       .size = next_random() % 256,
 					       .order = next_random() % (1ULL << 36),
 					       .is_unsure = next_random() % 2,
-					       .is_pending = next_random() % 2 };
+					       .is_pending = next_random() % 2,
+					       .is_ignored = next_random() % 2 };
 		wire_put_block(&b, &out, &list[i]);
 	}
 	assert_false(b.is_bad);
@@ -123,7 +124,8 @@ static void wish(void **state)
 					   .pointer_mask = 0xfffffffffff8,
 					   .is_partial = true,
 					   .wants_whys = true,
-					   .want_unaligned = true };
+					   .want_unaligned = true,
+					   .has_all = true };
 	u8 data[WIRE_WISH_LEN + 1] = { 0 };
 	struct wire_body b = { data, 0, sizeof(data), false };
 	struct wire_scan_wish out;
@@ -139,7 +141,7 @@ static void wish(void **state)
 	v = (struct wire_view){ data, b.len, false };
 	assert_int_equal(wire_get_wish(&v, &out), 0);
 	assert_memory_equal(&in, &out, sizeof(in));
-	data[b.len - 1] = 16;
+	data[b.len - 1] = 32;
 	v = (struct wire_view){ data, b.len, false };
 	assert_int_equal(wire_get_wish(&v, &out), -EPROTO);
 }
