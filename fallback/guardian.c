@@ -55,7 +55,7 @@ static pid_t fork_guardian(const struct guardian_start *start, int other_fd)
 	return pid;
 }
 
-static int start(struct guardian *g, const struct tracer_options *o, u64 ring_bytes)
+static int fallback_guardian_start(struct guardian *g, const struct tracer_options *o, u64 ring_bytes)
 {
 	struct guardian_start gs = { .options = *o, .parent = getpid() };
 	int fds[2];
@@ -85,7 +85,7 @@ int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring
 	if (!g)
 		return -ENOMEM;
 	g->fd = -1;
-	err = start(g, o, ring_bytes);
+	err = fallback_guardian_start(g, o, ring_bytes);
 	if (err) {
 		guardian_free(g);
 		return err;
@@ -185,7 +185,7 @@ static int send_command(const struct guardian *g, const struct guardian_command 
 }
 
 /* Wait for the answer. @buf gets its data, @size bytes. */
-static int take_answer(const struct guardian *g, struct guardian_command *c, void *buf, size_t size)
+static int guardian_take_answer(const struct guardian *g, struct guardian_command *c, void *buf, size_t size)
 {
 	struct iovec iov[2] = { { c, sizeof(*c) }, { buf, size } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = size ? 2 : 1 };
@@ -205,18 +205,18 @@ static int take_answer(const struct guardian *g, struct guardian_command *c, voi
 	return c->result;
 }
 
-static int ask(const struct guardian *g, struct guardian_command *c, const void *data, size_t len)
+static int guardian_ask(const struct guardian *g, struct guardian_command *c, const void *data, size_t len)
 {
 	int err = send_command(g, c, data, len, -1);
 
-	return err ? err : take_answer(g, c, NULL, 0);
+	return err ? err : guardian_take_answer(g, c, NULL, 0);
 }
 
 int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start_at, u64 end)
 {
 	struct guardian_command c = { .op = op, .pid = pid, .start = start_at, .end = end };
 
-	return ask(g, &c, NULL, 0);
+	return guardian_ask(g, &c, NULL, 0);
 }
 
 /* Send the items [@first, @first + @nr) of a table, each of @size bytes. */
@@ -231,7 +231,7 @@ static int set_items(struct guardian *g, enum command_op op, u32 first, const vo
 		struct guardian_command c = { .op = op, .first = first + at };
 		u32 now = nr - at < most ? nr - at : most;
 
-		err = ask(g, &c, bytes + at * size, now * size);
+		err = guardian_ask(g, &c, bytes + at * size, now * size);
 		at += now;
 	}
 	return err;
@@ -257,7 +257,7 @@ int guardian_add_places(struct guardian *g, pid_t pid, const struct place *place
 		struct guardian_command c = { .op = COMMAND_PLACES, .pid = pid };
 		u32 now = nr - *nr_done < most ? nr - *nr_done : most;
 
-		err = ask(g, &c, places + *nr_done, now * sizeof(*places));
+		err = guardian_ask(g, &c, places + *nr_done, now * sizeof(*places));
 		*nr_done += c.first;
 	}
 	return err;
@@ -274,7 +274,7 @@ int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *ma
 		u32 now = nr - at < most ? nr - at : most;
 
 		c.is_last = at + now == nr;
-		err = ask(g, &c, maps + at, now * sizeof(*maps));
+		err = guardian_ask(g, &c, maps + at, now * sizeof(*maps));
 		at += now;
 	} while (at < nr && !err);
 	return err;
@@ -285,7 +285,7 @@ int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs)
 	struct guardian_command c = { .op = COMMAND_REGS, .pid = tid };
 	int err = send_command(g, &c, NULL, 0, -1);
 
-	return err ? err : take_answer(g, &c, regs, sizeof(*regs));
+	return err ? err : guardian_take_answer(g, &c, regs, sizeof(*regs));
 }
 
 int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r)
@@ -293,7 +293,7 @@ int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r)
 	struct guardian_command c = { .op = COMMAND_CALL, .pid = pid };
 	int err = send_command(g, &c, r, sizeof(*r), -1);
 
-	return err ? err : take_answer(g, &c, r, sizeof(*r));
+	return err ? err : guardian_take_answer(g, &c, r, sizeof(*r));
 }
 
 int guardian_change(struct guardian *g, pid_t pid, int fd)
@@ -301,7 +301,7 @@ int guardian_change(struct guardian *g, pid_t pid, int fd)
 	struct guardian_command c = { .op = COMMAND_CHANGE, .pid = pid };
 	int err = send_command(g, &c, NULL, 0, fd);
 
-	return err ? err : take_answer(g, &c, NULL, 0);
+	return err ? err : guardian_take_answer(g, &c, NULL, 0);
 }
 
 /* Copy @bytes of @rows into a file in memory. Returns the descriptor or -errno. */
@@ -332,5 +332,5 @@ int guardian_set_table(struct guardian *g, const struct command_table *table, co
 	auto_close int fd = seal_rows(rows, bytes);
 	int err = fd < 0 ? fd : send_command(g, &c, table, sizeof(*table), fd);
 
-	return err ? err : take_answer(g, &c, NULL, 0);
+	return err ? err : guardian_take_answer(g, &c, NULL, 0);
 }

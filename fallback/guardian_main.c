@@ -71,14 +71,14 @@ static void on_cpu_limit(int sig)
 	on_mail(sig);
 }
 
-static bool record(void *ctx, const void *rec, size_t len, bool is_urgent)
+static bool guardian_main_record(void *ctx, const void *rec, size_t len, bool is_urgent)
 {
 	struct guarded *g = ctx;
 
 	return ring_put(g->start.ring, rec, len, is_urgent);
 }
 
-static struct call_losses *losses(void *ctx, pid_t pid)
+static struct call_losses *guardian_main_losses(void *ctx, pid_t pid)
 {
 	struct guarded *g = ctx;
 	struct guardian_state *s = g->start.state;
@@ -104,14 +104,14 @@ static void set_state(s32 *field, s32 value)
 	__atomic_store_n(field, value, __ATOMIC_RELEASE);
 }
 
-static void launched(void *ctx, pid_t pid)
+static void guardian_main_launched(void *ctx, pid_t pid)
 {
 	struct guarded *g = ctx;
 
 	set_state(&g->start.state->launched_pid, pid);
 }
 
-static bool exiting(void *ctx, pid_t pid, int status)
+static bool guardian_main_exiting(void *ctx, pid_t pid, int status)
 {
 	struct guarded *g = ctx;
 	struct guardian_state *s = g->start.state;
@@ -128,7 +128,7 @@ static bool exiting(void *ctx, pid_t pid, int status)
 	return false;
 }
 
-static void ended(void *ctx, pid_t pid, int status)
+static void guardian_main_ended(void *ctx, pid_t pid, int status)
 {
 	struct guarded *g = ctx;
 
@@ -337,7 +337,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 };
 
 /* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */
-static int take_message(struct guarded *g)
+static int guardian_main_take_message(struct guarded *g)
 {
 	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { g->data, sizeof(g->data) } };
 	union {
@@ -360,7 +360,7 @@ static int take_message(struct guarded *g)
 	return 1;
 }
 
-static void answer(struct guarded *g)
+static void guardian_main_answer(struct guarded *g)
 {
 	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, g->more };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = g->more.iov_len ? 2 : 1 };
@@ -377,12 +377,12 @@ static void read_mail(struct guarded *g)
 
 	has_mail = 0;
 	setitimer(ITIMER_REAL, &never, NULL);
-	while ((nr = take_message(g)) == 1) {
+	while ((nr = guardian_main_take_message(g)) == 1) {
 		g->more.iov_len = 0;
 		g->command.result = g->command.op < NR_COMMANDS ? commands[g->command.op](g) : -EPROTO;
 		if (g->fd >= 0)
 			close(g->fd);
-		answer(g);
+		guardian_main_answer(g);
 	}
 	g->is_over = nr < 0 || is_out_of_time;
 	/* The timer may be the tracer's, too. */
@@ -407,7 +407,7 @@ static void lift_cpu_limit(void)
 }
 
 /* Keep the guardian in memory, and away from the OOM killer. A refusal is no reason to give up. */
-static void protect(void)
+static void guardian_main_protect(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -439,7 +439,7 @@ static void close_others(const struct guardian_start *start)
 }
 
 /* Take a session of its own, and no signals but those of messages and the timer. */
-static void settle(const struct guardian_start *start)
+static void guardian_main_settle(const struct guardian_start *start)
 {
 	struct sigaction mail = { .sa_handler = on_mail }, timer = { .sa_handler = on_timer };
 	sigset_t mask;
@@ -474,16 +474,21 @@ static void wait_for_mail(const struct guarded *g)
 void guardian_main(const struct guardian_start *start)
 {
 	struct guarded *g = calloc(1, sizeof(*g));
-	const struct tracer_host host = { g, record, losses, launched, exiting, ended };
+	const struct tracer_host host = { g,
+					  guardian_main_record,
+					  guardian_main_losses,
+					  guardian_main_launched,
+					  guardian_main_exiting,
+					  guardian_main_ended };
 
-	settle(start);
+	guardian_main_settle(start);
 	close_others(start);
 	if (!g)
 		_exit(1);
 	g->start = *start;
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
-	protect();
+	guardian_main_protect();
 	lift_cpu_limit();
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	g->start.state->is_ready = 1;

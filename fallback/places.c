@@ -89,7 +89,7 @@ bool places_hit(const struct places *p, struct cpu_regs *regs, taddr_t *addr)
 }
 
 /* Room for one more, so that adding it cannot fail. */
-static int grow(struct places *p)
+static int places_grow(struct places *p)
 {
 	int err;
 
@@ -100,7 +100,7 @@ static int grow(struct places *p)
 }
 
 /* Replace the bytes of breakpoint @b in @code, which was read from [@addr, @addr + @len), by the program's. */
-static void hide(const struct breakpoint *b, taddr_t addr, u8 *code, size_t len)
+static void places_hide(const struct breakpoint *b, taddr_t addr, u8 *code, size_t len)
 {
 	for (size_t i = 0; i < b->length; i++)
 		if (b->addr + i - addr < len)
@@ -123,7 +123,7 @@ size_t places_read_code(const struct places *p, taddr_t addr, u8 *code, size_t l
 		const struct breakpoint *b = places_find(p, addr + at - (CPU_BREAKPOINT_BYTES - 1));
 
 		if (b)
-			hide(b, addr, code, len);
+			places_hide(b, addr, code, len);
 	}
 	return len;
 }
@@ -173,7 +173,7 @@ int places_add(struct places *p, const struct place *place)
 		return -EFAULT;
 	if (there)
 		return add_use(there, place->kind, place->probe);
-	err = grow(p);
+	err = places_grow(p);
 	if (err)
 		return err;
 	b.length = (u8)cpu_breakpoint(p->cpu, place->addr, b.code);
@@ -201,7 +201,7 @@ static void add_ghost(struct places *p, taddr_t addr)
 }
 
 /* Take @b out of the list; the last one takes its place. */
-static void forget(struct places *p, struct breakpoint *b)
+static void places_forget(struct places *p, struct breakpoint *b)
 {
 	struct breakpoint *last = &p->list[--p->nr];
 	u32 item = (u32)(b - p->list);
@@ -215,7 +215,7 @@ static void forget(struct places *p, struct breakpoint *b)
 }
 
 /* Is @code, of the length of @b, where @b is? */
-static bool is_code(const struct breakpoint *b, const u8 *code, const struct cpu_memory *memory)
+static bool places_is_code(const struct breakpoint *b, const u8 *code, const struct cpu_memory *memory)
 {
 	u8 there[CPU_BREAKPOINT_BYTES];
 
@@ -226,13 +226,13 @@ bool places_is_in_code(const struct places *p, taddr_t addr)
 {
 	const struct breakpoint *b = p->nr ? places_find(p, places_address(p, addr)) : NULL;
 
-	return b && is_code(b, b->code, &p->memory);
+	return b && places_is_code(b, b->code, &p->memory);
 }
 
 /* Code that cannot be written was unmapped. */
 static void put_back(const struct breakpoint *b, const struct cpu_memory *memory)
 {
-	if (is_code(b, b->code, memory) && memory->write(memory->ctx, b->addr, b->original, b->length))
+	if (places_is_code(b, b->code, memory) && memory->write(memory->ctx, b->addr, b->original, b->length))
 		return;
 }
 
@@ -250,7 +250,7 @@ void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe)
 	if (!b || b->nr_uses)
 		return;
 	put_back(b, &p->memory);
-	forget(p, b);
+	places_forget(p, b);
 }
 
 void places_remove_range(struct places *p, taddr_t start, taddr_t end)
@@ -264,7 +264,7 @@ void places_remove_range(struct places *p, taddr_t start, taddr_t end)
 		}
 		put_back(b, &p->memory);
 		/* Another breakpoint may have taken its place. */
-		forget(p, b);
+		places_forget(p, b);
 	}
 }
 
@@ -275,7 +275,7 @@ u32 places_repair(const struct places *p)
 	for (size_t i = 0; i < p->nr; i++) {
 		const struct breakpoint *b = &p->list[i];
 
-		if (is_code(b, b->original, &p->memory) && !places_lower(p, b))
+		if (places_is_code(b, b->original, &p->memory) && !places_lower(p, b))
 			nr++;
 	}
 	return nr;

@@ -218,7 +218,7 @@ static int seize_new(struct tracer *t, struct tracer_process *p, long options)
  * seized does not report that child. Each thread must have stopped once before the first breakpoint is put in: else an
  * untraced child would have our breakpoints. -ESRCH: @p has ended, and is freed.
  */
-static int seize_all(struct tracer *t, struct tracer_process *p, long options)
+static int tracer_seize_all(struct tracer *t, struct tracer_process *p, long options)
 {
 	int nr = 1;
 
@@ -243,7 +243,7 @@ static int seize_process(struct tracer *t, struct tracer_process *p, long option
 	int err = tracer_open_image(p);
 
 	if (!err)
-		err = seize_all(t, p, options);
+		err = tracer_seize_all(t, p, options);
 	if (!err && !p->threads)
 		err = -ESRCH;
 	if (err && tracer_find_process(t, pid) == p)
@@ -273,7 +273,7 @@ int tracer_launch(struct tracer *t, pid_t pid)
 }
 
 /* Must the thread stay stopped? */
-static bool is_held(const struct tracer_thread *th)
+static bool tracer_is_held(const struct tracer_thread *th)
 {
 	const struct tracer_process *p = th->process;
 
@@ -292,7 +292,7 @@ void tracer_resume(struct tracer *t, struct tracer_thread *th)
 	int request = program_resume_request(&p->program, p->pid, th->tid);
 
 	(void)t;
-	if (!thread_state_is_stopped(th->state) || is_held(th))
+	if (!thread_state_is_stopped(th->state) || tracer_is_held(th))
 		return;
 	if (th->is_watched)
 		request = PTRACE_SYSCALL;
@@ -428,7 +428,7 @@ int tracer_set_notes(struct tracer *t, u32 first, const struct note_probe *notes
 }
 
 /* A process that was killed still has its PID, but no memory. */
-static bool has_memory(pid_t pid)
+static bool tracer_has_memory(pid_t pid)
 {
 	struct proc_status status;
 
@@ -448,7 +448,7 @@ int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u
 	}
 	if (!p || !err)
 		return err;
-	if (!has_memory(pid))
+	if (!tracer_has_memory(pid))
 		return -ESRCH;
 	/* Calls at that place are not seen. */
 	p->losses->other++;
@@ -589,7 +589,7 @@ static bool check_limits(struct tracer *t, struct tracer_process *p, u64 now)
 	return is_any;
 }
 
-static void check_time(struct tracer *t)
+static void tracer_check_time(struct tracer *t)
 {
 	const struct itimerval never = { 0 };
 	u64 now = clock_now_ns();
@@ -615,7 +615,7 @@ static void check_time(struct tracer *t)
  * wait() looks at the latest tracee first: threads that stop all the time would keep older ones stopped for ever.
  * Therefore each thread is asked for first now and then. 0 = that thread has no event.
  */
-static pid_t take_turn(struct tracer *t, int *status)
+static pid_t tracer_take_turn(struct tracer *t, int *status)
 {
 	if (!t->nr_threads)
 		return 0;
@@ -625,7 +625,7 @@ static pid_t take_turn(struct tracer *t, int *status)
 int tracer_wait(struct tracer *t)
 {
 	int status;
-	pid_t tid = t->nr_waits++ % WAITS_PER_TURN ? 0 : take_turn(t, &status);
+	pid_t tid = t->nr_waits++ % WAITS_PER_TURN ? 0 : tracer_take_turn(t, &status);
 	int err;
 
 	if (tid <= 0)
@@ -635,6 +635,6 @@ int tracer_wait(struct tracer *t)
 		tracer_dispatch(t, tid, status);
 	/* Where threads stop all the time, the timer finds no wait to interrupt. */
 	if (t->has_limits && (err || t->nr_waits % WAITS_PER_LOOK == 0))
-		check_time(t);
+		tracer_check_time(t);
 	return err;
 }

@@ -13,7 +13,7 @@
  * Can @th make a call? Not where it waits for something, and not in the middle of a system call whose result the kernel
  * has not written yet: events such as a birth stop it there.
  */
-static bool is_free(const struct tracer_thread *th)
+static bool tracer_call_is_free(const struct tracer_thread *th)
 {
 	int code;
 
@@ -25,17 +25,17 @@ static bool is_free(const struct tracer_thread *th)
 }
 
 /* The tracer's options are not changed here, so a filter would see the call, and may kill for it. */
-static bool has_filter(pid_t pid)
+static bool tracer_call_has_filter(pid_t pid)
 {
 	struct proc_status status;
 
 	return proc_read_status(&status, pid) || status.seccomp;
 }
 
-static int call_by(const struct tracer_thread *th, struct thread_request *r)
+static int tracer_call_by(const struct tracer_thread *th, struct thread_request *r)
 {
 	struct thread_call call;
-	int err = has_filter(th->tid) ? -EPERM : thread_call_begin_held(&call, th->tid, r->insn);
+	int err = tracer_call_has_filter(th->tid) ? -EPERM : thread_call_begin_held(&call, th->tid, r->insn);
 
 	if (err)
 		return err;
@@ -53,7 +53,7 @@ int tracer_call(struct tracer *t, pid_t pid, struct thread_request *r)
 	if (!p)
 		return -ESRCH;
 	for (struct tracer_thread *th = p->threads; th && p->nr_holds && err == -EBUSY; th = th->next)
-		if (is_free(th))
-			err = call_by(th, r);
+		if (tracer_call_is_free(th))
+			err = tracer_call_by(th, r);
 	return err;
 }

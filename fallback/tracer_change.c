@@ -35,7 +35,7 @@ int tracer_change(struct tracer *t, pid_t pid, int fd)
 }
 
 /* Let its threads go on for a moment. */
-static bool go_on(struct tracer *t, u64 end_ns)
+static bool tracer_change_go_on(struct tracer *t, u64 end_ns)
 {
 	u64 now = clock_now_ns(), until = now + PAUSE_NS;
 
@@ -45,7 +45,7 @@ static bool go_on(struct tracer *t, u64 end_ns)
 	return now < end_ns;
 }
 
-static int leave(struct tracer *t, pid_t pid)
+static int tracer_change_leave(struct tracer *t, pid_t pid)
 {
 	const struct tracer_changer *c = t->options.changer;
 	const struct tracer_process *p = tracer_find_process(t, pid);
@@ -80,8 +80,8 @@ void tracer_leave_changed(struct tracer *t)
 	while (is_left) {
 		is_left = false;
 		for (pid_t pid = pid_after(t, 0); pid; pid = pid_after(t, pid))
-			is_left |= leave(t, pid) == -EAGAIN;
-		is_left = is_left && go_on(t, end_ns);
+			is_left |= tracer_change_leave(t, pid) == -EAGAIN;
+		is_left = is_left && tracer_change_go_on(t, end_ns);
 	}
 }
 

@@ -22,7 +22,7 @@ enum { COPY_TRIES = 200 };
  * Does process @pid have the memory of @p itself, and not a copy? Where the kernel has no kcmp(2), the way in which
  * @pid was made decides: @event is the event that its parent reported, 0 = not known.
  */
-static bool shares_memory(const struct tracer_process *p, pid_t pid, int event)
+static bool tracer_child_shares_memory(const struct tracer_process *p, pid_t pid, int event)
 {
 	enum { SAME_VM = 1 /* KCMP_VM */ };
 	long order = syscall(SYS_kcmp, p->pid, pid, SAME_VM, 0, 0);
@@ -185,7 +185,7 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 	if (th || proc_read_status(&status, tid))
 		return;
 	if (status.tgid != p->pid)
-		role = shares_memory(p, status.tgid, event) ? ROLE_SHARER : ROLE_COPY;
+		role = tracer_child_shares_memory(p, status.tgid, event) ? ROLE_SHARER : ROLE_COPY;
 	if (role == ROLE_COPY && status.tgid == tid && follow_copy(t, p, tid, is_stopped))
 		return;
 	/* At once: the copy has breakpoints that may be taken out of @p before the copy stops. */

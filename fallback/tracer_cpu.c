@@ -71,7 +71,7 @@ static bool move_tracer(struct tracer *t, int cpu)
  * Have @th run on the tracer's CPU only. Else the kernel wakes it on an idle CPU, however often the tracer moves. One
  * thread at a time is tied: others may compute while it is stopped.
  */
-static void tie(struct tracer *t, const struct tracer_thread *th)
+static void tracer_cpu_tie(struct tracer *t, const struct tracer_thread *th)
 {
 	int cpu = proc_thread_cpu(th->process->pid, th->tid);
 	cpu_set_t set;
@@ -117,7 +117,7 @@ static void tie_if_busy(struct tracer *t, struct tracer_thread *th)
 	if (busy->tid == th->tid)
 		respect_own_mask(t, th);
 	else if (!th->has_own_mask && clock_now_ns() - busy->since_ns < TIE_NS)
-		tie(t, th);
+		tracer_cpu_tie(t, th);
 }
 
 /*

@@ -9,7 +9,7 @@
 #include "user/lib/clock.h"
 
 /* @size bytes of memory as a number; 0 if they cannot be read. */
-static u64 read_number(const struct tracer *t, const struct cpu *cpu, taddr_t addr, u8 size)
+static u64 tracer_note_read_number(const struct tracer *t, const struct cpu *cpu, taddr_t addr, u8 size)
 {
 	u8 bytes[8];
 	u64 value = 0;
@@ -32,12 +32,12 @@ static u64 read_arg(const struct tracer *t, const struct cpu *cpu, const struct 
 	if (a->kind != NOTE_ARG_CONST)
 		value = cpu_get_word(cpu, &t->regs, a->reg);
 	if (a->kind == NOTE_ARG_MEMORY)
-		value = read_number(t, cpu, value + (u64)a->value, a->size);
+		value = tracer_note_read_number(t, cpu, value + (u64)a->value, a->size);
 	return a->is_signed ? (u64)((s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
 /* A block of a pool. */
-static void send_block(struct tracer *t, struct tracer_thread *th, const struct note_probe *n)
+static void tracer_note_send_block(struct tracer *t, struct tracer_thread *th, const struct note_probe *n)
 {
 	struct tracer_process *p = th->process;
 	bool is_free = n->what == NOTE_FREE;
@@ -64,7 +64,7 @@ static void send_block(struct tracer *t, struct tracer_thread *th, const struct 
 }
 
 /* Read the string at @addr into @name; "" if it cannot be read. */
-static void read_name(const struct tracer_process *p, taddr_t addr, char name[NOTE_NAME_BYTES])
+static void tracer_note_read_name(const struct tracer_process *p, taddr_t addr, char name[NOTE_NAME_BYTES])
 {
 	ssize_t len = pread(p->mem_fd, name, NOTE_NAME_BYTES - 1, (off_t)addr);
 
@@ -93,7 +93,7 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 		return;
 	if (n->what == NOTE_ALLOC || n->what == NOTE_FREE) {
 		if (p->calls == CALLS_SEEN)
-			send_block(t, th, n);
+			tracer_note_send_block(t, th, n);
 		return;
 	}
 	ev.what = n->what;
@@ -102,7 +102,7 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 		ev.number = tracer_read_number(p);
 	memcpy(ev.name, n->name, sizeof(ev.name));
 	if (n->what == NOTE_MARK && !n->name[0])
-		read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);
+		tracer_note_read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);
 	if (n->what == NOTE_IGNORE)
 		ev.addr = read_arg(t, p->cpu, &n->args[0]);
 	if (n->what == NOTE_LEAK_CHECK)

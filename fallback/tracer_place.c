@@ -24,14 +24,14 @@ static bool send_event(void *ctx, struct heap_event *ev)
 	return t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false);
 }
 
-static u64 take_stack(void *ctx)
+static u64 tracer_place_take_stack(void *ctx)
 {
 	struct tracer *t = ctx;
 
 	return tracer_take_stack(t, t->thread->process);
 }
 
-static struct call call_of(struct tracer *t, struct tracer_thread *th, u32 probe)
+static struct call tracer_place_call_of(struct tracer *t, struct tracer_thread *th, u32 probe)
 {
 	return (struct call){ .thread = &th->inflight,
 			      .probes = t->probes,
@@ -43,13 +43,13 @@ static struct call call_of(struct tracer *t, struct tracer_thread *th, u32 probe
 			      .losses = th->process->losses,
 			      .ctx = t,
 			      .send = send_event,
-			      .take_stack = take_stack,
+			      .take_stack = tracer_place_take_stack,
 			      .has_free_stacks = t->options.has_free_stacks };
 }
 
 void tracer_send_end(struct tracer *t, struct tracer_thread *th)
 {
-	const struct call c = call_of(t, th, 0);
+	const struct call c = tracer_place_call_of(t, th, 0);
 
 	t->thread = th;
 	inflight_end(&c);
@@ -71,7 +71,7 @@ static void watch_return(struct tracer *t, struct tracer_thread *th, const struc
 /* A call begins or ends at a place; the tracer's own places are not for this. */
 static void use_call(struct tracer *t, struct tracer_thread *th, const struct place_use *use)
 {
-	const struct call c = call_of(t, th, use->probe);
+	const struct call c = tracer_place_call_of(t, th, use->probe);
 	const struct cpu *cpu = th->process->cpu;
 	taddr_t sp = cpu_get(cpu, &t->regs, CPU_SP);
 

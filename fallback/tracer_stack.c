@@ -16,7 +16,7 @@ static const u64 stack_distance = 16 << 20; /* memory so far from the stack poin
  * Fill @piece with the memory from @addr on. /proc/PID/mem would also give memory that the thread itself may not read:
  * behind the end of a stack that would be zeros, as if the stack began there.
  */
-static int load(struct memory_copy *piece, const struct tracer_process *p, taddr_t addr)
+static int tracer_stack_load(struct memory_copy *piece, const struct tracer_process *p, taddr_t addr)
 {
 	struct iovec to = { .iov_base = piece->bytes, .iov_len = sizeof(piece->bytes) }, from;
 	ssize_t nr;
@@ -30,7 +30,7 @@ static int load(struct memory_copy *piece, const struct tracer_process *p, taddr
 	return nr > 0 ? 0 : -EFAULT;
 }
 
-static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
+static int tracer_stack_read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 {
 	struct tracer *t = ctx;
 	struct tracer_process *p = t->thread->process;
@@ -41,7 +41,7 @@ static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 	if (len > 8 && (addr < piece->start || addr - piece->start + len > piece->size))
 		return pread(p->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
 	if (addr < piece->start || addr - piece->start + len > piece->size) {
-		err = load(piece, p, addr);
+		err = tracer_stack_load(piece, p, addr);
 		if (err || addr - piece->start + len > piece->size)
 			return -EFAULT;
 	}
@@ -50,7 +50,7 @@ static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 }
 
 /* For stores of emulated instructions only: memory is not read after that, so the copies may be old. */
-static int write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
+static int tracer_stack_write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
 {
 	const struct tracer *t = ctx;
 
@@ -60,12 +60,12 @@ static int write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
 void tracer_look_at(struct tracer *t, struct tracer_thread *th)
 {
 	t->thread = th;
-	t->memory = (struct cpu_memory){ t, read_memory, write_memory };
+	t->memory = (struct cpu_memory){ t, tracer_stack_read_memory, tracer_stack_write_memory };
 	t->stack.size = 0;
 	t->other.size = 0;
 }
 
-static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
+static bool tracer_stack_find_place(void *ctx, taddr_t pc, struct unwind_place *place)
 {
 	const struct tracer *t = ctx;
 	const struct tracer_process *p = t->thread->process;
@@ -80,7 +80,7 @@ static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
 	return true;
 }
 
-static bool send_stack(struct tracer *t, struct stack_event *ev)
+static bool tracer_stack_send_stack(struct tracer *t, struct stack_event *ev)
 {
 	size_t len = offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(ev->ips[0]);
 	u64 *seen = &t->stacks_seen[ev->id % STACKS_SEEN];
@@ -94,8 +94,8 @@ static bool send_stack(struct tracer *t, struct stack_event *ev)
 }
 
 /* Walk into @ips, which has room for the frames that are wanted. Returns their number. */
-static size_t walk(struct tracer *t, const struct tracer_process *p, bool is_at_entry, u64 *ips,
-		   enum stack_end *end)
+static size_t tracer_stack_walk(struct tracer *t, const struct tracer_process *p, bool is_at_entry, u64 *ips,
+				enum stack_end *end)
 {
 	const struct cpu *cpu = p->cpu;
 	const struct unwinder u = {
@@ -104,8 +104,8 @@ static size_t walk(struct tracer *t, const struct tracer_process *p, bool is_at_
 		.address_mask = cpu->code_mask,
 		.start_sp = p->start_sp,
 		.ctx = t,
-		.read = read_memory,
-		.find = find_place,
+		.read = tracer_stack_read_memory,
+		.find = tracer_stack_find_place,
 	};
 	const struct unwind_regs regs = { .pc = cpu_get(cpu, &t->regs, CPU_PC),
 					  .sp = cpu_get(cpu, &t->regs, CPU_SP),
@@ -121,7 +121,7 @@ static size_t walk(struct tracer *t, const struct tracer_process *p, bool is_at_
 	return 1 + unwind_walk(&u, &regs, ips + 1, t->options.depth - 1, end);
 }
 
-static u64 take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
+static u64 tracer_stack_take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
 {
 	enum stack_end end = STACK_NO_INFO;
 	struct stack_event ev;
@@ -130,7 +130,7 @@ static u64 take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
 		return STACK_NONE;
 	memset(&ev, 0, offsetof(struct stack_event, ips));
 	ev.h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)p->pid, .tid = (u32)t->thread->tid };
-	ev.nr_frames = (u16)walk(t, p, is_at_entry, ev.ips, &end);
+	ev.nr_frames = (u16)tracer_stack_walk(t, p, is_at_entry, ev.ips, &end);
 	if (!ev.nr_frames) {
 		p->losses->stacks++;
 		return STACK_LOST;
@@ -139,7 +139,7 @@ static u64 take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
 	ev.end = p->nr_done < p->nr_urgent && p->nr_maps ? STACK_STALE : end;
 	ev.epoch = p->epoch;
 	ev.id = stack_event_id(&ev);
-	if (send_stack(t, &ev))
+	if (tracer_stack_send_stack(t, &ev))
 		return ev.id;
 	p->losses->stacks++;
 	return STACK_LOST;
@@ -147,10 +147,10 @@ static u64 take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
 
 u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
 {
-	return take(t, p, true);
+	return tracer_stack_take(t, p, true);
 }
 
 u64 tracer_take_stack_here(struct tracer *t, struct tracer_process *p)
 {
-	return take(t, p, false);
+	return tracer_stack_take(t, p, false);
 }

@@ -120,7 +120,7 @@ void tracer_release(struct tracer *t, pid_t pid)
 }
 
 /* Wait for an event of @tid, which runs. Signals for the guardian interrupt the wait, and have to wait themselves. */
-static int await(pid_t tid, int *status)
+static int tracer_stop_await(pid_t tid, int *status)
 {
 	pid_t seen;
 
@@ -142,7 +142,7 @@ static int run_to(struct tracer_process *p, struct tracer_thread *th, taddr_t ad
 	/* A breakpoint that is there already does as well. */
 	if (err && err != -EEXIST)
 		return err;
-	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || await(th->tid, status))
+	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || tracer_stop_await(th->tid, status))
 		err = -ESRCH;
 	places_clean(&one, &one.memory);
 	places_fini(&one);
@@ -158,7 +158,7 @@ static int run_one(struct tracer *t, struct tracer_thread *th, const struct brea
 	if (p->cpu->has_step) {
 		if (ptrace(PTRACE_SINGLESTEP, th->tid, 0, 0))
 			return -errno;
-		return await(th->tid, status);
+		return tracer_stop_await(th->tid, status);
 	}
 	len = cpu_insn_length(p->cpu, &t->regs, b->original, b->nr_original);
 	return len ? run_to(p, th, cpu_get(p->cpu, &t->regs, CPU_PC) + len, status) : -ENOTSUP;
@@ -180,7 +180,7 @@ static bool is_fault(int sig)
 /*
  * Block signals until the instruction of @tid, which is stopped, has run: only one of several signals could be handed
  * on, and without its siginfo. Signals that the instruction itself may cause are not blocked. False where the kernel
- * cannot do this (before Linux 3.11); else unblock() puts @mask back.
+ * cannot do this (before Linux 3.11); else tracer_stop_unblock() puts @mask back.
  */
 static bool block_signals(pid_t tid, sigset_t *mask)
 {
@@ -201,7 +201,7 @@ static bool block_signals(pid_t tid, sigset_t *mask)
 }
 
 /* Fails only if the thread was killed. */
-static void unblock(pid_t tid, sigset_t *mask)
+static void tracer_stop_unblock(pid_t tid, sigset_t *mask)
 {
 	ptrace(PTRACE_SETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, mask);
 }
@@ -276,7 +276,7 @@ static void step_over(struct tracer *t, struct tracer_thread *th)
 	if (!step_one(t, th, &b))
 		return;
 	if (is_blocked)
-		unblock(th->tid, &mask);
+		tracer_stop_unblock(th->tid, &mask);
 	take_back_trap(t, th, &b);
 	if (places_lower(&p->places, &b))
 		p->losses->other++;
@@ -307,7 +307,7 @@ static void take_trap(struct tracer *t, struct tracer_thread *th)
 
 	if (th->state != THREAD_STOPPED || !stop_hides_signal(tid, SIGTRAP))
 		return;
-	if (ptrace(PTRACE_CONT, tid, 0, 0) || await(tid, &status))
+	if (ptrace(PTRACE_CONT, tid, 0, 0) || tracer_stop_await(tid, &status))
 		return;
 	tracer_dispatch(t, tid, status);
 	th = tracer_find_thread(t, tid);

@@ -28,7 +28,7 @@ static taddr_t to_word(const struct unwind_walk *w, u64 value)
 	return w->u->arch->word_size == 4 ? (u32)value : value;
 }
 
-static bool read_word(const struct unwind_walk *w, taddr_t addr, taddr_t *value)
+static bool unwind_read_word(const struct unwind_walk *w, taddr_t addr, taddr_t *value)
 {
 	size_t size = w->u->arch->word_size;
 	u8 bytes[8];
@@ -63,9 +63,10 @@ static int step_signal(struct unwind_walk *w, u32 rule)
 
 	if (arch->has_link && w->is_guessed)
 		return STACK_NO_INFO;
-	if (!read_word(w, at, &caller.sp) || !read_word(w, at + (u64)arch->signal_pc, &caller.pc) ||
-	    !read_word(w, at + (u64)arch->signal_fp, &caller.fp) ||
-	    (arch->has_link && !read_word(w, at + (u64)arch->signal_lr, &caller.lr)))
+	if (!unwind_read_word(w, at, &caller.sp) ||
+	    !unwind_read_word(w, at + (u64)arch->signal_pc, &caller.pc) ||
+	    !unwind_read_word(w, at + (u64)arch->signal_fp, &caller.fp) ||
+	    (arch->has_link && !unwind_read_word(w, at + (u64)arch->signal_lr, &caller.lr)))
 		return STACK_UNREADABLE;
 	w->regs = caller;
 	w->has_fp = true;
@@ -76,7 +77,7 @@ static int step_signal(struct unwind_walk *w, u32 rule)
 }
 
 /* Is this code at @pc? Used for code of C libraries that has no information. */
-static bool is_code(const struct unwind_walk *w, taddr_t pc, const u8 *known, size_t size)
+static bool unwind_is_code(const struct unwind_walk *w, taddr_t pc, const u8 *known, size_t size)
 {
 	u8 code[UNWIND_SIGNAL_CODE_MAX];
 
@@ -104,7 +105,7 @@ static bool is_return_address(const struct unwind_walk *w, taddr_t pc)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
-	return follows_call(w, pc) || is_code(w, pc, arch->signal_code, arch->signal_code_size);
+	return follows_call(w, pc) || unwind_is_code(w, pc, arch->signal_code, arch->signal_code_size);
 }
 
 static bool begins_with_fp(u32 rule)
@@ -129,7 +130,7 @@ static int find_cfa(const struct unwind_walk *w, u32 rule, taddr_t *base, taddr_
 	*cfa = to_word(w, *base + (u64)(s64)cfi_cfa_words(rule) * word);
 	if (kind == CFI_PLT && (rule_pc(w) & 15) >= cfi_save_words(rule))
 		*cfa = to_word(w, *cfa + word);
-	if (kind >= CFI_DEREF_SP && !read_word(w, *cfa, cfa))
+	if (kind >= CFI_DEREF_SP && !unwind_read_word(w, *cfa, cfa))
 		return STACK_UNREADABLE;
 	if (kind == CFI_DEREF_SP_WORD || kind == CFI_DEREF_FP_WORD)
 		*cfa = to_word(w, *cfa + word);
@@ -164,14 +165,14 @@ static int step_frame(struct unwind_walk *w, u32 rule)
 		return end;
 	slot = to_word(w, form->is_at_base || cfi_kind(rule) == CFI_SP_RA_AT_SP ? base + distance
 										: cfa - distance);
-	if (form->has_fp && !read_word(w, slot, &caller.fp))
+	if (form->has_fp && !unwind_read_word(w, slot, &caller.fp))
 		return STACK_UNREADABLE;
 	if (form->has_ra || !arch->has_link) {
 		if (!arch->has_link)
 			slot = cfa - arch->word_size;
 		else if (form->has_fp)
 			slot += arch->ra_above_fp ? arch->ra_above_fp : arch->word_size;
-		if (!read_word(w, slot, &caller.pc))
+		if (!unwind_read_word(w, slot, &caller.pc))
 			return STACK_UNREADABLE;
 	} else if (w->has_lr) {
 		caller.pc = w->regs.lr;
@@ -219,7 +220,7 @@ static int step_guess(struct unwind_walk *w)
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp % word || fp < w->regs.sp || fp - w->regs.sp > max_guessed_frame)
 		return STACK_NO_INFO;
-	if (!read_word(w, fp, &caller.fp) || !read_word(w, fp + word, &caller.pc))
+	if (!unwind_read_word(w, fp, &caller.fp) || !unwind_read_word(w, fp + word, &caller.pc))
 		return STACK_NO_INFO;
 	caller.pc = code_address(w, caller.pc);
 	if (caller.fp == 0 && caller.pc == 0)
@@ -241,10 +242,10 @@ static int step_unknown(struct unwind_walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
-	if (is_code(w, w->regs.pc, arch->signal_code, arch->signal_code_size))
+	if (unwind_is_code(w, w->regs.pc, arch->signal_code, arch->signal_code_size))
 		return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
-	if (is_code(w, w->regs.pc, arch->coroutine_code, arch->coroutine_code_size) || is_function_start(w) ||
-	    w->u->start_sp - w->regs.sp <= CFI_START_BYTES)
+	if (unwind_is_code(w, w->regs.pc, arch->coroutine_code, arch->coroutine_code_size) ||
+	    is_function_start(w) || w->u->start_sp - w->regs.sp <= CFI_START_BYTES)
 		return STACK_COMPLETE;
 	return step_guess(w);
 }
@@ -256,7 +257,7 @@ static int step_entry(struct unwind_walk *w)
 
 	if (arch->has_link)
 		w->regs.pc = w->regs.lr;
-	else if (!read_word(w, w->regs.sp, &w->regs.pc))
+	else if (!unwind_read_word(w, w->regs.sp, &w->regs.pc))
 		return STACK_UNREADABLE;
 	else
 		w->regs.sp = to_word(w, w->regs.sp + arch->word_size);
@@ -271,20 +272,20 @@ static int step_chain(struct unwind_walk *w)
 	u64 word = w->u->arch->word_size;
 	struct unwind_regs caller = { 0 };
 
-	if (!read_word(w, w->regs.sp, &caller.sp))
+	if (!unwind_read_word(w, w->regs.sp, &caller.sp))
 		return STACK_UNREADABLE;
 	if (!caller.sp)
 		return STACK_COMPLETE;
 	if (caller.sp <= w->regs.sp)
 		return STACK_NOT_GROWING;
-	if (!read_word(w, caller.sp + word, &caller.pc))
+	if (!unwind_read_word(w, caller.sp + word, &caller.pc))
 		return STACK_UNREADABLE;
 	w->regs = caller;
 	w->is_exact = false;
 	return STEP_ON;
 }
 
-static int step(struct unwind_walk *w)
+static int unwind_step(struct unwind_walk *w)
 {
 	struct unwind_place place = { .table = NULL };
 	taddr_t pc = rule_pc(w);
@@ -319,7 +320,7 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 	size_t nr = 0;
 
 	for (;;) {
-		int result = nr == 0 && regs->is_at_entry ? step_entry(&w) : step(&w);
+		int result = nr == 0 && regs->is_at_entry ? step_entry(&w) : unwind_step(&w);
 
 		w.regs.pc = code_address(&w, w.regs.pc);
 		/* Threads and coroutines begin with return address 0. A jump to address 0 is not the end. */
