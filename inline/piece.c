@@ -22,7 +22,7 @@ struct hook {
 };
 
 /* struct call is never defined: it stands for struct hook. */
-static const struct call *call_of(const struct hook *h)
+static const struct call *piece_call_of(const struct hook *h)
 {
 	return (const struct call *)h;
 }
@@ -229,7 +229,7 @@ static u32 take_place(u64 key)
 }
 
 /* Write @key to @slot, which is free. False: another thread was first, and *@seen is what it has written. */
-static bool claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
+static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
 {
 	*seen = 0;
 	if (!__atomic_compare_exchange_n(&slot->key, seen, PIECE_CLAIMED, false, __ATOMIC_SEQ_CST,
@@ -257,7 +257,7 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 		if (!seen) {
 			if (is_new && place == NO_THREAD)
 				place = take_place(key);
-			if (place == NO_THREAD || claim(&keys[at], key, place, &seen))
+			if (place == NO_THREAD || piece_claim(&keys[at], key, place, &seen))
 				return place;
 		}
 		if (seen == key)
@@ -300,7 +300,7 @@ static u32 thread_begin(u64 hook, bool *is_left)
 /* A hook that was left by a jump has left things half done. */
 static void renew_place(const struct hook *h, struct piece_place *place)
 {
-	life_end(call_of(h), &place->thread.calls);
+	life_end(piece_call_of(h), &place->thread.calls);
 	memset(&place->thread.calls, 0, sizeof(place->thread.calls));
 	place->walk.low = place->walk.high = 0;
 	place->walk.walk.generation = 0;
@@ -476,7 +476,7 @@ static inline __attribute__((always_inline)) bool enter_inner(const struct hook 
 	u64 outer = shared()->probes[l->probe % PIECE_MAX_PROBES].shape;
 
 	if (t->calls.nr != 1 || t->calls.nr_held || l->nr_inner || shape == SHAPE_NEW ||
-	    !life_is_nested(call_of(h), l, h->sp, h->ret, index))
+	    !life_is_nested(piece_call_of(h), l, h->sp, h->ret, index))
 		return false;
 	if (shape == SHAPE_MALLOC) {
 		if (outer != SHAPE_NEW || l->state != LEVEL_BUSY || t->nr_pending)
@@ -486,7 +486,7 @@ static inline __attribute__((always_inline)) bool enter_inner(const struct hook 
 		return true;
 	}
 	if ((outer != SHAPE_DELETE && outer != SHAPE_SIZED_DELETE) ||
-	    l->old != call_arg(call_of(h), probe, 1))
+	    l->old != call_arg(piece_call_of(h), probe, 1))
 		return false;
 	if (shape == SHAPE_FREE)
 		t->calls.nr = 0;
@@ -517,9 +517,9 @@ static inline __attribute__((always_inline)) bool enter_plain(struct piece_regs 
 		probe.fn = p->call.fn;
 		h.has_stacks = has_stacks;
 		if (probe.kind == ALLOC_FREE)
-			life_enter_free(call_of(&h), &t->calls, index, &probe, 0);
+			life_enter_free(piece_call_of(&h), &t->calls, index, &probe, 0);
 		else
-			life_enter_alloc(call_of(&h), &t->calls, index, &probe, 1);
+			life_enter_alloc(piece_call_of(&h), &t->calls, index, &probe, 1);
 		if (returns)
 			push_pending(t, 0, regs, h.sp, index);
 	}
@@ -543,12 +543,12 @@ static inline __attribute__((always_inline)) void finish_plain(const struct hook
 							       enum piece_shape shape)
 {
 	struct call_probe probe = piece_shapes[shape];
-	u64 addr = life_block(call_of(h), &piece_shapes[SHAPE_MALLOC], l);
+	u64 addr = life_block(piece_call_of(h), &piece_shapes[SHAPE_MALLOC], l);
 
 	probe.fn = p->call.fn;
 	t->nr_pending = 0;
 	t->calls.nr = addr || shape == SHAPE_MALLOC ? 0 : 1;
-	life_finish(call_of(h), &t->calls, l, &probe, addr);
+	life_finish(piece_call_of(h), &t->calls, l, &probe, addr);
 }
 
 /* A call returns. Where to, if it is a malloc as above; 0, with nothing done, if it is another call. */
@@ -599,10 +599,10 @@ static void count_lost(const struct piece_regs *regs, u32 kind, const struct cal
 		add_loss(&shared()->lost_frees);
 }
 
-static void enter(struct piece_thread *t, const struct hook *h, u32 index, const struct piece_probe *p,
-		  u32 kind)
+static void inline_piece_enter(struct piece_thread *t, const struct hook *h, u32 index,
+			       const struct piece_probe *p, u32 kind)
 {
-	const struct call *c = call_of(h);
+	const struct call *c = piece_call_of(h);
 
 	if (kind == PIECE_INTERNAL_CALL)
 		life_internal_call(c, &t->calls, index, &p->call);
@@ -627,7 +627,7 @@ static bool enter_held(const struct hook *h, struct piece_place *place, struct p
 		count_lost(regs, kind, &p->call);
 		return false;
 	}
-	enter(&place->thread, h, index, p, kind);
+	inline_piece_enter(&place->thread, h, index, p, kind);
 	if (returns)
 		push_pending(&place->thread, nr, regs, h->sp, index);
 	return returns && !was_ours;
@@ -701,7 +701,8 @@ bool piece_enter(struct piece_regs *regs)
 }
 
 /* The call @pending of @place has returned. */
-static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs, bool is_left)
+static void inline_piece_leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs,
+			       bool is_left)
 {
 	struct piece_shared *s = shared();
 	u32 probe = (u32)pending->probe % PIECE_MAX_PROBES;
@@ -711,7 +712,7 @@ static void leave(u32 at, const struct piece_pending *pending, const struct piec
 	hook_begin(&h, place_at(at), &s->rings[at], regs, pending->sp, p->ip);
 	if (is_left)
 		renew_place(&h, place_at(at));
-	life_leave(call_of(&h), &place_at(at)->thread.calls, probe, &p->call, h.sp);
+	life_leave(piece_call_of(&h), &place_at(at)->thread.calls, probe, &p->call, h.sp);
 }
 
 /*
@@ -734,7 +735,7 @@ static bool leave_place(u32 at, const struct piece_regs *regs, u64 sp, bool is_t
 	if (is_there)
 		*ret = p.ret;
 	if (is_there && is_traced)
-		leave(at, &p, regs, is_left);
+		inline_piece_leave(at, &p, regs, is_left);
 	place_let_go(t, hook);
 	return is_there;
 }

@@ -37,7 +37,7 @@ static u32 search_regions(const struct piece_tables *t, u64 addr)
 }
 
 /* Find the memory around @sp in the list of heaptap. False: it is not there, or the list changes. */
-static bool find_region(struct piece_walk *pw, u64 sp)
+static bool stack_find_region(struct piece_walk *pw, u64 sp)
 {
 	const struct piece_tables *t = tables();
 	u32 seq = __atomic_load_n(&t->seq, __ATOMIC_ACQUIRE), at;
@@ -73,7 +73,7 @@ static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp
 	if (pw->has_waited)
 		return false;
 	do
-		is_there = find_region(pw, sp);
+		is_there = stack_find_region(pw, sp);
 	while (!is_there && pw->seq - seq <= 2 * NEW_LISTS && wait_goes_on(&w));
 	wait_end(&w);
 	pw->has_waited = !is_there;
@@ -105,10 +105,10 @@ static bool ends_at_own_data(const struct piece_walk *pw, u64 sp, u64 own)
  * Learn up to where the stack at @sp can be read. The C library puts a thread's own data, to which the thread pointer
  * leads, at the upper end of its stack.
  */
-static void find_stack(struct piece_walk *pw, u64 sp)
+static void stack_find_stack(struct piece_walk *pw, u64 sp)
 {
 	u64 own = thread_pointer() & ~7ULL;
-	bool is_listed = find_region(pw, sp), is_near = !is_listed && ends_at_own_data(pw, sp, own);
+	bool is_listed = stack_find_region(pw, sp), is_near = !is_listed && ends_at_own_data(pw, sp, own);
 
 	if (!is_listed) {
 		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
@@ -135,7 +135,7 @@ static void use_stack(struct piece_walk *pw, u64 sp, u64 from)
 	u64 bytes;
 
 	if (sp < pw->low || sp >= pw->high || pw->seq != __atomic_load_n(&tables()->seq, __ATOMIC_RELAXED))
-		find_stack(pw, sp);
+		stack_find_stack(pw, sp);
 	bytes = pw->high - from;
 	pw->walk.copy_start = from;
 	pw->walk.copy_bytes = bytes < ~7U ? (u32)bytes & ~7U : ~7U;
@@ -146,7 +146,7 @@ static __attribute__((noinline)) bool word_elsewhere(struct walk *w, u64 addr)
 {
 	if (w->sp - w->copy_start < w->copy_bytes || addr < w->sp || w->sp & 7)
 		return false;
-	if (!find_region(walk_of(w), w->sp)) {
+	if (!stack_find_region(walk_of(w), w->sp)) {
 		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -185,16 +185,16 @@ WALK_STEP const struct unwind_maps *walk_maps(u32 pid)
 }
 
 /* Is all of [@from, @to) code that is mapped? */
-static bool is_code(u64 from, u64 to)
+static bool stack_is_code(u64 from, u64 to)
 {
 	const struct unwind_map *m = find_map(walk_maps(0), from);
 
 	return holds_pc(m, from) && to - 1 >= from && holds_pc(m, to - 1);
 }
 
-static bool read_code(u64 from, u64 *code)
+static bool stack_read_code(u64 from, u64 *code)
 {
-	if (!is_code(from, from + sizeof(*code)))
+	if (!stack_is_code(from, from + sizeof(*code)))
 		return false;
 	__builtin_memcpy(code, (const void *)(uintptr_t)from, sizeof(*code));
 	return true;
@@ -204,9 +204,9 @@ WALK_STEP bool code_before(u64 pc, u64 *code)
 {
 	u64 in_page = pc & (PIECE_PAGE - 1);
 
-	if (read_code(pc - sizeof(*code), code))
+	if (stack_read_code(pc - sizeof(*code), code))
 		return true;
-	if (in_page >= sizeof(*code) || !read_code(pc - in_page, code))
+	if (in_page >= sizeof(*code) || !stack_read_code(pc - in_page, code))
 		return false;
 	*code = in_page ? *code << 8 * (sizeof(*code) - in_page) : 0;
 	return true;
@@ -216,7 +216,7 @@ WALK_STEP u64 code_at(u64 pc)
 {
 	u64 code;
 
-	return read_code(pc, &code) ? code : 0;
+	return stack_read_code(pc, &code) ? code : 0;
 }
 
 WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc)
@@ -395,7 +395,7 @@ static u64 stack_id(const struct walk *w)
 }
 
 /* Write the stack that was walked to the ring. False: no room. */
-static bool send_stack(struct piece_ring *r, const struct walk *w, u64 id)
+static bool stack_send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 {
 	u32 nr_frames = w->nr - frames_too_many(w);
 	u32 nr_records = 1 + (nr_frames + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
@@ -477,7 +477,7 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 	__builtin_prefetch(seen_set(id));
 	words_follow(&pw->words, w, w->is_matched && pw->words.nr_frames ? w->candidate : 0);
 	if (!is_seen_stack(id)) {
-		if (!send_stack(r, w, id))
+		if (!stack_send_stack(r, w, id))
 			return STACK_LOST;
 		note_seen(id);
 	}
