@@ -122,7 +122,7 @@ static int note_stranger(struct census *c)
 }
 
 /* Try the walkers in turn. */
-static int walk(struct census *c, u64 deadline_ns)
+static int census_walk_allocators(struct census *c, u64 deadline_ns)
 {
 	int err = -ENOENT;
 
@@ -148,13 +148,13 @@ static int walk(struct census *c, u64 deadline_ns)
 /* Walk memory that no process waits for. Damaged books end it, too. */
 static int walk_calmly(struct census *c)
 {
-	int err = walk(c, clock_now_ns() + MAX_WALK_S * 1000000000ULL);
+	int err = census_walk_allocators(c, clock_now_ns() + MAX_WALK_S * 1000000000ULL);
 
 	return err == -ETIME ? -ETIMEDOUT : err;
 }
 
 /* Read the memory for verdicts. Without them the blocks are still worth showing. */
-static int read_memory(struct census *c, const struct census_options *o)
+static int census_read_memory(struct census *c, const struct census_options *o)
 {
 	const struct scan_books books = { .ctx = &c->blocks,
 					  .nr_blocks = c->blocks.nr,
@@ -208,7 +208,7 @@ static int take_core(struct census *c, const struct census_options *o)
 		err = name_heap(c);
 	if (err)
 		return err;
-	read_err = read_memory(c, o);
+	read_err = census_read_memory(c, o);
 	if (!read_err)
 		read_err = scan_judge(c->scan);
 	if (read_err)
@@ -257,7 +257,8 @@ static bool is_over(struct tries *t, const struct census_blocks *b)
 }
 
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
-static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, struct tries *tries)
+static int census_try_once(struct census *c, const struct census_options *o, u64 max_pause_ns,
+			   struct tries *tries)
 {
 	const struct snapshot_plan_options po = { .pid = c->pid,
 						  .way = o->way,
@@ -303,10 +304,10 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	/* Before the walk, because a process with a copy runs. */
 	if (census_resident_read(&c->resident, c))
 		debug("census: PID %d: no smaps", (int)c->pid);
-	err = c->is_copied ? walk_calmly(c) : walk(c, deadline_ns);
+	err = c->is_copied ? walk_calmly(c) : census_walk_allocators(c, deadline_ns);
 	if (!err && is_over(tries, &c->blocks)) {
 		census_resident_split(&c->resident, c);
-		read_err = read_memory(c, o);
+		read_err = census_read_memory(c, o);
 	}
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
 	if (!c->is_copied)
@@ -334,7 +335,7 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
 		snapshot_free(take_ptr(c->snap));
 		census_blocks_fini(&c->blocks);
 		census_resident_fini(&c->resident);
-		err = take(c, options, max_pause_ns, tries);
+		err = census_try_once(c, options, max_pause_ns, tries);
 	}
 	if (err && err != -ENOENT)
 		return err;

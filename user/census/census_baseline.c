@@ -69,7 +69,8 @@ void census_baseline_free(struct census_baseline *b)
 	free(b);
 }
 
-static int add(struct growth_list *l, const char *key, struct census_sum before, struct census_sum now)
+static int census_baseline_add(struct growth_list *l, const char *key, struct census_sum before,
+			       struct census_sum now)
 {
 	int err = array_reserve(l->rows, l->max, l->nr + 1);
 	char *copy = err ? NULL : strdup(key);
@@ -162,10 +163,10 @@ static int read_row(struct json_reader *r, struct growth_list *l, int list)
 	if (token != JSON_OBJECT_END)
 		return -EBADMSG;
 	make_key(list, &t, key, sizeof(key));
-	return add(l, key, sum, (struct census_sum){ 0 });
+	return census_baseline_add(l, key, sum, (struct census_sum){ 0 });
 }
 
-static int read_rows(struct json_reader *r, struct growth_list *l, int list)
+static int census_baseline_read_rows(struct json_reader *r, struct growth_list *l, int list)
 {
 	enum json_token token = json_next(r);
 	int err = 0;
@@ -199,7 +200,7 @@ static int read_census(struct census_baseline *b, struct json_reader *r)
 		} else if (list_of(r) < NR_LISTS) {
 			int list = list_of(r);
 
-			err = read_rows(r, &b->lists[list], list);
+			err = census_baseline_read_rows(r, &b->lists[list], list);
 		} else {
 			bool is_schema = !strcmp(r->text, "schema");
 
@@ -267,14 +268,14 @@ static void join_equal(struct growth_list *l)
 	l->nr = nr + 1;
 }
 
-static s64 bytes_of(const struct baseline_row *g)
+static s64 census_baseline_bytes_of(const struct baseline_row *g)
 {
 	return (s64)(g->now.bytes - g->before.bytes);
 }
 
 static int by_growth(const void *a, const void *b)
 {
-	s64 x = bytes_of(a), y = bytes_of(b);
+	s64 x = census_baseline_bytes_of(a), y = census_baseline_bytes_of(b);
 
 	return (x < y) - (x > y);
 }
@@ -284,7 +285,8 @@ static int copy_before(struct growth_list *to, const struct growth_list *from)
 	int err = 0;
 
 	for (size_t i = 0; i < from->nr && !err; i++)
-		err = add(to, from->rows[i].key, from->rows[i].before, (struct census_sum){ 0 });
+		err = census_baseline_add(to, from->rows[i].key, from->rows[i].before,
+					  (struct census_sum){ 0 });
 	return err;
 }
 
@@ -298,7 +300,7 @@ static int add_sizes(struct growth_list *l, const struct census *c, struct censu
 	(void)names;
 	for (size_t i = 0; i < nr && !err; i++) {
 		snprintf(key, sizeof(key), "%llu", (unsigned long long)sizes[i].size);
-		err = add(l, key, (struct census_sum){ 0 }, sizes[i].live);
+		err = census_baseline_add(l, key, (struct census_sum){ 0 }, sizes[i].live);
 	}
 	return err;
 }
@@ -320,7 +322,7 @@ static int add_types(struct growth_list *l, const struct census *c, struct censu
 			snprintf(key, sizeof(key), "%s", name.text);
 		else
 			snprintf(key, sizeof(key), "%s+0x%llx", name.object, (unsigned long long)name.offset);
-		err = add(l, key, (struct census_sum){ 0 }, rows[i].live);
+		err = census_baseline_add(l, key, (struct census_sum){ 0 }, rows[i].live);
 	}
 	return err;
 }
@@ -335,7 +337,7 @@ static int add_owners(struct growth_list *l, const struct census *c, struct cens
 		char key[CENSUS_OWNER_TEXT];
 
 		census_owner_text(&rows[i], key);
-		err = add(l, key, (struct census_sum){ 0 }, rows[i].held);
+		err = census_baseline_add(l, key, (struct census_sum){ 0 }, rows[i].held);
 	}
 	return err;
 }
@@ -364,7 +366,7 @@ static int make_lists(struct growth_list *all, const struct census_baseline *b, 
 	return err;
 }
 
-static void print_change(FILE *out, struct census_sum before, struct census_sum now)
+static void census_baseline_print_change(FILE *out, struct census_sum before, struct census_sum now)
 {
 	bool is_more = now.bytes >= before.bytes;
 	u64 bytes = is_more ? now.bytes - before.bytes : before.bytes - now.bytes;
@@ -375,9 +377,9 @@ static void print_change(FILE *out, struct census_sum before, struct census_sum 
 
 static void print_growth(FILE *out, const struct growth_list *l, const char *what, u32 top)
 {
-	for (size_t i = 0; i < l->nr && (!top || i < top) && bytes_of(&l->rows[i]) > 0; i++) {
+	for (size_t i = 0; i < l->nr && (!top || i < top) && census_baseline_bytes_of(&l->rows[i]) > 0; i++) {
 		fputs("  ", out);
-		print_change(out, l->rows[i].before, l->rows[i].now);
+		census_baseline_print_change(out, l->rows[i].before, l->rows[i].now);
 		fprintf(out, ": %s", what);
 		escape_text(out, l->rows[i].key);
 		putc('\n', out);
@@ -392,7 +394,7 @@ int census_baseline_text(FILE *out, const struct census_baseline *b, const struc
 
 	if (!err) {
 		fputs("\nGrowth since the baseline\n  ", out);
-		print_change(out, b->live, census_live(&c->blocks));
+		census_baseline_print_change(out, b->live, census_live(&c->blocks));
 		fputs(": all live blocks\n", out);
 	}
 	for (int i = 0; i < NR_LISTS && !err; i++)

@@ -49,7 +49,7 @@ int census_add_arena(struct census_blocks *b, const struct census_arena *arena)
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
+static int census_blocks_by_start(const void *a, const void *b)
 {
 	const struct census_segment *x = a, *y = b;
 
@@ -59,7 +59,7 @@ static int by_start(const void *a, const void *b)
 void census_sort_segments(struct census_blocks *b)
 {
 	if (b->nr_segments)
-		qsort(b->segments, b->nr_segments, sizeof(*b->segments), by_start);
+		qsort(b->segments, b->nr_segments, sizeof(*b->segments), census_blocks_by_start);
 }
 
 void census_note(struct census_blocks *b, taddr_t addr, const char *format, ...)
@@ -90,13 +90,13 @@ const struct census_segment *census_segment_at(const struct census_blocks *b, ta
 	return at < b->nr_segments && b->segments[at].start <= addr ? &b->segments[at] : NULL;
 }
 
-static void add(struct census_sum *sum, u64 bytes)
+static void census_blocks_add(struct census_sum *sum, u64 bytes)
 {
 	sum->blocks++;
 	sum->bytes += bytes;
 }
 
-static void add_segment(struct census_blocks *b, const struct census_segment *segment)
+static void census_blocks_add_segment(struct census_blocks *b, const struct census_segment *segment)
 {
 	struct census_arena *arena = &b->arenas[segment->arena];
 
@@ -104,11 +104,11 @@ static void add_segment(struct census_blocks *b, const struct census_segment *se
 		const struct census_block *block = &b->blocks[i];
 
 		if (segment->is_mapped)
-			add(&b->mapped, block->size);
+			census_blocks_add(&b->mapped, block->size);
 		else
-			add(&arena->of[block->state], block->size);
+			census_blocks_add(&arena->of[block->state], block->size);
 		if (block->state == CENSUS_LIVE && block->type)
-			add(&b->types[block->type].live, block->size);
+			census_blocks_add(&b->types[block->type].live, block->size);
 	}
 	if (segment->is_mapped)
 		b->mapped_bytes += segment->end - segment->start;
@@ -117,7 +117,7 @@ static void add_segment(struct census_blocks *b, const struct census_segment *se
 void census_add_up(struct census_blocks *b)
 {
 	for (size_t i = 0; i < b->nr_segments; i++)
-		add_segment(b, &b->segments[i]);
+		census_blocks_add_segment(b, &b->segments[i]);
 	for (size_t i = 0; i < b->nr_arenas; i++) {
 		struct census_arena *arena = &b->arenas[i];
 		u64 known = arena->bins.bytes + arena->top_bytes + arena->page_bytes + arena->unknown_bytes +

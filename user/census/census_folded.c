@@ -10,7 +10,7 @@
 #include "user/lib/escape.h"
 
 /* A frame: neither the sign between frames nor a new line may be in it. */
-static void put_frame(FILE *out, const char *text)
+static void census_folded_put_frame(FILE *out, const char *text)
 {
 	char copy[320];
 
@@ -20,20 +20,20 @@ static void put_frame(FILE *out, const char *text)
 	escape_text(out, copy);
 }
 
-static void put_line(FILE *out, const struct census_report_options *o, const char *first, const char *second,
-		     const char *third, u64 bytes)
+static void census_folded_put_line(FILE *out, const struct census_report_options *o, const char *first,
+				   const char *second, const char *third, u64 bytes)
 {
 	if (!bytes)
 		return;
-	put_frame(out, o->comm);
+	census_folded_put_frame(out, o->comm);
 	fprintf(out, ";%s", first);
 	if (second) {
 		putc(';', out);
-		put_frame(out, second);
+		census_folded_put_frame(out, second);
 	}
 	if (third) {
 		putc(';', out);
-		put_frame(out, third);
+		census_folded_put_frame(out, third);
 	}
 	fprintf(out, " %" PRIu64 "\n", bytes);
 }
@@ -46,8 +46,8 @@ static void put_type(FILE *out, const struct census_report_options *o, const str
 	snprintf(text, sizeof(text), "%s %s", name->kind, name->text[0] ? name->text : name->object);
 	if (name->offset && strcmp(name->kind, "class") != 0)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "+0x%" PRIx64, name->offset);
-	put_line(out, o, "live", "in use", text, row->live.bytes - row->lost.bytes);
-	put_line(out, o, "live", "lost", text, row->lost.bytes);
+	census_folded_put_line(out, o, "live", "in use", text, row->live.bytes - row->lost.bytes);
+	census_folded_put_line(out, o, "live", "lost", text, row->lost.bytes);
 }
 
 /* The blocks without a type are what is left of all. */
@@ -72,8 +72,8 @@ static int put_types(FILE *out, const struct census *c, const struct census_repo
 		live.bytes -= rows[i].live.bytes;
 		lost -= rows[i].lost.bytes;
 	}
-	put_line(out, o, "live", "in use", "no type", live.bytes - lost);
-	put_line(out, o, "live", "lost", "no type", lost);
+	census_folded_put_line(out, o, "live", "in use", "no type", live.bytes - lost);
+	census_folded_put_line(out, o, "live", "lost", "no type", lost);
 	return err;
 }
 
@@ -83,12 +83,13 @@ static void put_arena(FILE *out, const struct census_report_options *o, const st
 	char name[32];
 
 	snprintf(name, sizeof(name), "arena %zu", number);
-	put_line(out, o, "free", name, "in caches", a->of[CENSUS_CACHED].bytes + a->of[CENSUS_FAST].bytes);
-	put_line(out, o, "free", name, "in bins", a->bins.bytes);
-	put_line(out, o, "free", name, "at the end", a->top_bytes);
-	put_line(out, o, "free", name, "pages", a->page_bytes);
-	put_line(out, o, "books", name, NULL, a->other_bytes + a->of[CENSUS_OWN].bytes);
-	put_line(out, o, "unknown", name, NULL, a->unknown_bytes + a->foreign_bytes);
+	census_folded_put_line(out, o, "free", name, "in caches",
+			       a->of[CENSUS_CACHED].bytes + a->of[CENSUS_FAST].bytes);
+	census_folded_put_line(out, o, "free", name, "in bins", a->bins.bytes);
+	census_folded_put_line(out, o, "free", name, "at the end", a->top_bytes);
+	census_folded_put_line(out, o, "free", name, "pages", a->page_bytes);
+	census_folded_put_line(out, o, "books", name, NULL, a->other_bytes + a->of[CENSUS_OWN].bytes);
+	census_folded_put_line(out, o, "unknown", name, NULL, a->unknown_bytes + a->foreign_bytes);
 }
 
 int census_folded(FILE *out, const struct census *c, const struct census_report_options *o)

@@ -13,7 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
 
-static void json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
+static void census_json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
 {
 	json_object_begin(j, key);
 	json_u64(j, "blocks", blocks);
@@ -23,7 +23,7 @@ static void json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
 
 static void json_census_sum(struct json *j, const char *key, struct census_sum sum)
 {
-	json_sum(j, key, sum.blocks, sum.bytes);
+	census_json_sum(j, key, sum.blocks, sum.bytes);
 }
 
 static void json_arena(struct json *j, const struct census_arena *a)
@@ -96,7 +96,7 @@ static void json_verdicts(struct json *j, const struct census *c)
 	r = scan_result(c->scan);
 	json_object_begin(j, "scan");
 	for (enum scan_verdict v = SCAN_REACHABLE; v < NR_SCAN_VERDICTS; v++)
-		json_sum(j, scan_verdict_name(v), r.sums.of[v].blocks, r.sums.of[v].bytes);
+		census_json_sum(j, scan_verdict_name(v), r.sums.of[v].blocks, r.sums.of[v].bytes);
 	json_u64(j, "scanned_bytes", r.scanned_bytes);
 	json_u64(j, "skipped_bytes", r.skipped_bytes);
 	json_object_end(j);
@@ -115,7 +115,7 @@ static int json_leaks(struct json *j, const struct census *c)
 		json_object_begin(j, NULL);
 		json_hex(j, "address", leaders[i].addr);
 		json_u64(j, "size", leaders[i].size);
-		json_sum(j, "indirect", leaders[i].indirect_blocks, leaders[i].indirect_bytes);
+		census_json_sum(j, "indirect", leaders[i].indirect_blocks, leaders[i].indirect_bytes);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -55,7 +55,7 @@ void census_known_free(struct census_known *k)
 }
 
 /* Cut @line into fields, in place. Quotes are doubled inside of quotes. Returns how many. */
-static size_t split(char *line, char *fields[MAX_FIELDS])
+static size_t census_known_split(char *line, char *fields[MAX_FIELDS])
 {
 	size_t nr = 0;
 	char *to = line;
@@ -80,7 +80,7 @@ static size_t split(char *line, char *fields[MAX_FIELDS])
 	return nr;
 }
 
-static int add_caller(struct census_known *k, u64 id, char *const fields[MAX_FIELDS])
+static int census_known_add_caller(struct census_known *k, u64 id, char *const fields[MAX_FIELDS])
 {
 	size_t nr = (size_t)id + 1;
 	int err = id > MAX_CALLERS ? -EFBIG : array_reserve(k->callers, k->max_callers, nr);
@@ -101,20 +101,20 @@ static int add_caller(struct census_known *k, u64 id, char *const fields[MAX_FIE
 	return c->function && c->stack ? 0 : -ENOMEM;
 }
 
-static int add_line(struct census_known *k, char *line, pid_t pid)
+static int census_known_add_line(struct census_known *k, char *line, pid_t pid)
 {
 	char *fields[MAX_FIELDS];
 	struct known_block b = { 0 };
 	u64 of, id;
 	int err;
 
-	if (split(line, fields) <= OF_STACK || parse_u64(fields[OF_PID], &of) ||
+	if (census_known_split(line, fields) <= OF_STACK || parse_u64(fields[OF_PID], &of) ||
 	    parse_hex(fields[OF_ADDRESS], &b.addr) || parse_u64(fields[OF_SIZE], &b.size) ||
 	    parse_u64(fields[OF_CALLER], &id))
 		return -EBADMSG;
 	if (of != (u64)pid)
 		return 0;
-	err = add_caller(k, id, fields);
+	err = census_known_add_caller(k, id, fields);
 	if (!err)
 		err = array_reserve(k->blocks, k->max, k->nr + 1);
 	if (err)
@@ -134,7 +134,7 @@ static int read_list(struct census_known *k, FILE *f, pid_t pid)
 		return -EBADMSG;
 	while (!err && getline(&line, &size, f) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		err = add_line(k, line, pid);
+		err = census_known_add_line(k, line, pid);
 	}
 	if (!err && ferror(f))
 		err = -EIO;
@@ -156,7 +156,7 @@ int census_known_new(struct census_known **out, const char *path, pid_t pid)
 }
 
 /* Does the census call the block lost? */
-static bool is_lost(const struct census *c, taddr_t addr)
+static bool census_known_is_lost(const struct census *c, taddr_t addr)
 {
 	struct scan_block_info info = { .verdict = SCAN_NONE };
 
@@ -178,13 +178,13 @@ static void join_block(struct census_known *k, const struct census *c, const str
 	k->live.bytes += found->size;
 	caller->live.blocks++;
 	caller->live.bytes += found->size;
-	if (!is_lost(c, b->addr))
+	if (!census_known_is_lost(c, b->addr))
 		return;
 	caller->lost.blocks++;
 	caller->lost.bytes += found->size;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int census_known_by_bytes(const void *a, const void *b)
 {
 	const struct known_caller *x = a, *y = b;
 
@@ -202,7 +202,7 @@ void census_known_join(struct census_known *k, const struct census *c)
 	k->unknown.blocks = all.blocks - k->live.blocks;
 	k->unknown.bytes = all.bytes - k->live.bytes;
 	if (k->nr_callers)
-		qsort(k->callers, k->nr_callers, sizeof(*k->callers), by_bytes);
+		qsort(k->callers, k->nr_callers, sizeof(*k->callers), census_known_by_bytes);
 }
 
 void census_known_text(FILE *out, const struct census_known *k, u32 top)

@@ -100,7 +100,7 @@ int census_names_new(struct census_names **out, const struct census *c,
 	return 0;
 }
 
-static bool read_words(const struct census_names *n, taddr_t addr, u64 *words, u32 nr)
+static bool census_names_read_words(const struct census_names *n, taddr_t addr, u64 *words, u32 nr)
 {
 	struct snapshot *snap = n->census->snap;
 	const struct snapshot_map *map = snapshot_map_find(snap, addr);
@@ -120,7 +120,7 @@ static bool read_words(const struct census_names *n, taddr_t addr, u64 *words, u
 }
 
 /* Read the mangled name at @addr: letters, digits and a few signs. */
-static bool read_name(const struct census_names *n, taddr_t addr, char *name, size_t size)
+static bool census_names_read_name(const struct census_names *n, taddr_t addr, char *name, size_t size)
 {
 	const struct snapshot_map *map = snapshot_map_find(n->census->snap, addr);
 	size_t len = 0;
@@ -146,8 +146,9 @@ static bool name_class(struct census_names *n, taddr_t addr, struct census_name 
 	u8 w = n->census->snap->word_size;
 	u64 before[2], info[2];
 
-	if (!read_words(n, addr - 2U * w, before, 2) || before[0] || !read_words(n, before[1], info, 2) ||
-	    !snapshot_map_find(n->census->snap, info[0]) || !read_name(n, info[1], name, MAX_MANGLED))
+	if (!census_names_read_words(n, addr - 2U * w, before, 2) || before[0] ||
+	    !census_names_read_words(n, before[1], info, 2) || !snapshot_map_find(n->census->snap, info[0]) ||
+	    !census_names_read_name(n, info[1], name, MAX_MANGLED))
 		return false;
 	/* A star says that the name is unique to its file. */
 	if (*name == '*')
@@ -160,7 +161,7 @@ static bool name_class(struct census_names *n, taddr_t addr, struct census_name 
 	return true;
 }
 
-static void open_file(void *ctx, struct module *m)
+static void census_names_open_file(void *ctx, struct module *m)
 {
 	symbolizer_open(ctx, m);
 }
@@ -201,18 +202,19 @@ int census_name_type(struct census_names *n, taddr_t addr, struct census_name *o
 		out->offset = addr - map->start + map->file_offset;
 	if (name_class(n, addr, out))
 		return 0;
-	data_ref_open(&n->maps, n->exe, addr, open_file, n->symbolizer);
+	data_ref_open(&n->maps, n->exe, addr, census_names_open_file, n->symbolizer);
 	ref = data_ref(&n->maps, addr);
 	return ref.module ? name_variable(n, ref, false, out) : 0;
 }
 
-static int name_memory(struct census_names *n, const struct scan_root *root, struct census_name *out)
+static int census_names_name_memory(struct census_names *n, const struct scan_root *root,
+				    struct census_name *out)
 {
 	struct code_ref ref = { 0 };
 	bool is_tls;
 
 	set_object(n, root->addr, out);
-	data_ref_open(&n->maps, n->exe, root->addr, open_file, n->symbolizer);
+	data_ref_open(&n->maps, n->exe, root->addr, census_names_open_file, n->symbolizer);
 	if (root->tid)
 		ref = data_ref_tls(&n->maps, n->exe, root->tp, root->addr);
 	is_tls = ref.module != 0;
@@ -233,7 +235,7 @@ int census_name_root(struct census_names *n, const struct scan_root *root, bool 
 	*out = (struct census_name){ .kind = "memory" };
 	switch (root->kind) {
 	case ROOT_MEMORY:
-		return name_memory(n, root, out);
+		return census_names_name_memory(n, root, out);
 	case ROOT_REGISTER:
 		out->kind = "register";
 		arch_reg_name(n->census->word_size, root->where, out->text, sizeof(out->text));

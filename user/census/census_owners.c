@@ -21,7 +21,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : strcmp(x->name.object, y->name.object);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int census_owners_by_bytes(const void *a, const void *b)
 {
 	const struct census_owner_row *x = a, *y = b;
 
@@ -41,8 +41,8 @@ static int name_owner(struct census_names *names, const struct scan_owner *owner
 	return err;
 }
 
-static int fill(struct census_owner_row *rows, const struct scan_owner *owners, size_t nr,
-		struct census_names *names)
+static int census_owners_fill(struct census_owner_row *rows, const struct scan_owner *owners, size_t nr,
+			      struct census_names *names)
 {
 	int err = 0;
 
@@ -58,7 +58,7 @@ static int fill(struct census_owner_row *rows, const struct scan_owner *owners, 
 }
 
 /* Join the rows of one name. @places: for each number, which of the joined rows it is in; that is the new number. */
-static size_t join(struct census_owner_row *rows, size_t nr, u32 *places)
+static size_t census_owners_join(struct census_owner_row *rows, size_t nr, u32 *places)
 {
 	size_t to = 0;
 
@@ -95,13 +95,13 @@ static int make_rows(struct census_owner_row *rows, const struct scan_owner *own
 	auto_free u32 *places = calloc(*nr + 1, sizeof(*places));
 	auto_free u32 *sorted = calloc(*nr + 1, sizeof(*sorted));
 	size_t nr_owners = *nr;
-	int err = places && sorted ? fill(rows, owners, *nr, names) : -ENOMEM;
+	int err = places && sorted ? census_owners_fill(rows, owners, *nr, names) : -ENOMEM;
 
 	if (err)
 		return err;
 	qsort(rows, *nr, sizeof(*rows), by_name);
-	*nr = join(rows, *nr, places);
-	qsort(rows, *nr, sizeof(*rows), by_bytes);
+	*nr = census_owners_join(rows, *nr, places);
+	qsort(rows, *nr, sizeof(*rows), census_owners_by_bytes);
 	for (size_t i = 0; i < *nr; i++)
 		sorted[rows[i].number] = (u32)i;
 	for (u32 i = 0; of && i < nr_blocks; i++) {

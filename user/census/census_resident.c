@@ -96,7 +96,7 @@ static u64 allocator_bytes(const struct reading *r, const struct resident_mappin
 	return bytes < map->rss ? bytes : map->rss;
 }
 
-static enum resident_part part_of(const struct snapshot *snap, const struct map_line *map)
+static enum resident_part census_resident_part_of(const struct snapshot *snap, const struct map_line *map)
 {
 	if (map->is_shared)
 		return RESIDENT_SHARED;
@@ -158,7 +158,7 @@ static int read_resident_maps(struct census_resident *out, const struct snapshot
 		int err = 0;
 
 		if (!maps_parse_line(line, (size_t)len - 1, &map))
-			err = add_resident_map(out, &map, part_of(snap, &map));
+			err = add_resident_map(out, &map, census_resident_part_of(snap, &map));
 		else if (out->nr_maps)
 			add_resident_line(&out->maps[out->nr_maps - 1], line);
 		if (err)

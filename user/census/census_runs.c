@@ -25,15 +25,15 @@ int census_runs_add(struct census_runs *r, const struct census_run *run)
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
+static int census_runs_by_start(const void *a, const void *b)
 {
 	const struct census_run *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-static int enter_run(const struct census_run *run, struct census_blocks *out, census_enter_fn *enter,
-		     void *ctx)
+static int census_runs_enter_run(const struct census_run *run, struct census_blocks *out,
+				 census_enter_fn *enter, void *ctx)
 {
 	struct census_segment segment = {
 		.start = run->start, .end = run->end, .arena = run->arena, .first = out->nr
@@ -51,7 +51,7 @@ int census_runs_enter(struct census_runs *r, struct census_walk *w, census_enter
 	int err = 0;
 
 	if (r->nr)
-		qsort(r->of, r->nr, sizeof(*r->of), by_start);
+		qsort(r->of, r->nr, sizeof(*r->of), census_runs_by_start);
 	for (size_t i = 0; i < r->nr && !err; i++) {
 		const struct census_run *run = &r->of[i];
 
@@ -60,7 +60,7 @@ int census_runs_enter(struct census_runs *r, struct census_walk *w, census_enter
 			continue;
 		}
 		end = run->end;
-		err = enter_run(run, w->out, enter, ctx);
+		err = census_runs_enter_run(run, w->out, enter, ctx);
 		if (!err && i % CHECK_EVERY == 0)
 			err = census_check_time(w);
 	}

@@ -16,7 +16,7 @@ struct size_sums {
 };
 
 /* The entry of @size, NULL without memory. */
-static struct census_size *entry_of(struct size_sums *s, u64 size)
+static struct census_size *census_sizes_entry_of(struct size_sums *s, u64 size)
 {
 	u64 hash = hash_u64(size);
 	u32 item, at = 0;
@@ -38,7 +38,7 @@ static int add_live(struct size_sums *s, const struct census *c)
 
 		if (block->state != CENSUS_LIVE)
 			continue;
-		entry = entry_of(s, block->size);
+		entry = census_sizes_entry_of(s, block->size);
 		if (!entry)
 			return -ENOMEM;
 		entry->live.blocks++;
@@ -47,13 +47,13 @@ static int add_live(struct size_sums *s, const struct census *c)
 	return 0;
 }
 
-static int add_lost(void *ctx, const struct scan_block_info *info)
+static int census_sizes_add_lost(void *ctx, const struct scan_block_info *info)
 {
 	struct census_size *entry;
 
 	if (info->verdict != SCAN_DEFINITE && info->verdict != SCAN_INDIRECT)
 		return 0;
-	entry = entry_of(ctx, info->size);
+	entry = census_sizes_entry_of(ctx, info->size);
 	if (!entry)
 		return -ENOMEM;
 	entry->lost.blocks++;
@@ -61,7 +61,7 @@ static int add_lost(void *ctx, const struct scan_block_info *info)
 	return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int census_sizes_by_bytes(const void *a, const void *b)
 {
 	const struct census_size *x = a, *y = b;
 
@@ -76,14 +76,14 @@ int census_sizes(struct census_size **out, size_t *nr, const struct census *c)
 	int err = add_live(&sums, c);
 
 	if (!err && c->scan)
-		err = scan_for_each(c->scan, add_lost, &sums);
+		err = scan_for_each(c->scan, census_sizes_add_lost, &sums);
 	hash_index_fini(&sums.index);
 	if (err) {
 		free(sums.sizes);
 		return err;
 	}
 	if (sums.nr)
-		qsort(sums.sizes, sums.nr, sizeof(*sums.sizes), by_bytes);
+		qsort(sums.sizes, sums.nr, sizeof(*sums.sizes), census_sizes_by_bytes);
 	*out = sums.sizes;
 	*nr = sums.nr;
 	return 0;

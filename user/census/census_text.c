@@ -18,15 +18,15 @@
 
 enum { MAX_FIRSTS = 20 }; /* rows of first words, unless -n says otherwise: each string may have its own */
 
-static const char *plural(u64 n)
+static const char *census_text_plural(u64 n)
 {
 	return n == 1 ? "" : "s";
 }
 
-static void print_sum(FILE *out, struct census_sum sum)
+static void census_text_print_sum(FILE *out, struct census_sum sum)
 {
 	fprintf(out, "%s in %s block%s", human_bytes(sum.bytes).text, human_count(sum.blocks).text,
-		plural(sum.blocks));
+		census_text_plural(sum.blocks));
 }
 
 static struct census_sum verdict_sum(const struct census *c, enum scan_verdict verdict)
@@ -44,18 +44,18 @@ static void print_doubt(FILE *out, const struct census *c)
 	fputs(possible.blocks || unsure.blocks ? "no definite leaks" : "no leaks", out);
 	if (possible.blocks) {
 		fputs("; ", out);
-		print_sum(out, possible);
+		census_text_print_sum(out, possible);
 		fputs(" possibly leaked", out);
 	}
 	if (unsure.blocks) {
 		fputs("; ", out);
-		print_sum(out, unsure);
+		census_text_print_sum(out, unsure);
 		fputs(" unsure", out);
 	}
 }
 
 /* "leaks 1,442 B in 10 blocks; 3,302 B live in 35 blocks; 1.2 MiB free in the allocator" */
-static void print_head(FILE *out, const struct census *c)
+static void census_text_print_head(FILE *out, const struct census *c)
 {
 	struct census_sum live = census_live(&c->blocks);
 
@@ -66,13 +66,13 @@ static void print_head(FILE *out, const struct census *c)
 
 		if (definite.blocks) {
 			fputs("leaks ", out);
-			print_sum(out, definite);
+			census_text_print_sum(out, definite);
 		} else {
 			print_doubt(out, c);
 		}
 	}
 	fprintf(out, "; %s live in %s block%s; %s free in the allocator\n", human_bytes(live.bytes).text,
-		human_count(live.blocks).text, plural(live.blocks),
+		human_count(live.blocks).text, census_text_plural(live.blocks),
 		human_bytes(census_free_bytes(&c->blocks)).text);
 }
 
@@ -103,7 +103,8 @@ static void print_core(FILE *out, const struct census *c)
 		fputs("  the registers of its threads are not known\n", out);
 }
 
-static void print_process(FILE *out, const struct census *c, const struct census_report_options *o)
+static void census_text_print_process(FILE *out, const struct census *c,
+				      const struct census_report_options *o)
 {
 	const struct census_blocks *b = &c->blocks;
 
@@ -120,18 +121,18 @@ static void print_process(FILE *out, const struct census *c, const struct census
 	print_core(out, c);
 }
 
-static void print_row(FILE *out, const char *what, u64 bytes, u64 blocks, u64 whole)
+static void census_text_print_row(FILE *out, const char *what, u64 bytes, u64 blocks, u64 whole)
 {
 	if (!bytes && !blocks)
 		return;
 	fprintf(out, "  %-24s %12s  %7s", what, human_bytes(bytes).text, human_percent(bytes, whole).text);
 	if (blocks)
-		fprintf(out, "  in %s block%s", human_count(blocks).text, plural(blocks));
+		fprintf(out, "  in %s block%s", human_count(blocks).text, census_text_plural(blocks));
 	putc('\n', out);
 }
 
 /* All memory that the allocator has taken from the kernel, and what became of it. */
-static void print_memory(FILE *out, const struct census *c)
+static void census_text_print_memory(FILE *out, const struct census *c)
 {
 	const struct census_blocks *b = &c->blocks;
 	struct census_arena sum = { 0 };
@@ -154,17 +155,19 @@ static void print_memory(FILE *out, const struct census *c)
 		whole += a->system_bytes;
 	}
 	fprintf(out, "\nMemory of the allocator: %s\n", human_bytes(whole).text);
-	print_row(out, "live", sum.of[CENSUS_LIVE].bytes, sum.of[CENSUS_LIVE].blocks, whole);
-	print_row(out, "live, mapped alone", b->mapped.bytes, b->mapped.blocks, whole);
-	print_row(out, "free between live ones", sum.bins.bytes, sum.bins.blocks, whole);
-	print_row(out, "free in small lists", sum.of[CENSUS_FAST].bytes, sum.of[CENSUS_FAST].blocks, whole);
-	print_row(out, "free in thread caches", sum.of[CENSUS_CACHED].bytes, sum.of[CENSUS_CACHED].blocks,
-		  whole);
-	print_row(out, "free at the end", sum.top_bytes, 0, whole);
-	print_row(out, "free pages kept", sum.page_bytes, 0, whole);
-	print_row(out, "of another user of brk", sum.foreign_bytes, 0, whole);
-	print_row(out, "not known", sum.unknown_bytes, 0, whole);
-	print_row(out, "headers and tables", sum.other_bytes + b->mapped_bytes - b->mapped.bytes, 0, whole);
+	census_text_print_row(out, "live", sum.of[CENSUS_LIVE].bytes, sum.of[CENSUS_LIVE].blocks, whole);
+	census_text_print_row(out, "live, mapped alone", b->mapped.bytes, b->mapped.blocks, whole);
+	census_text_print_row(out, "free between live ones", sum.bins.bytes, sum.bins.blocks, whole);
+	census_text_print_row(out, "free in small lists", sum.of[CENSUS_FAST].bytes,
+			      sum.of[CENSUS_FAST].blocks, whole);
+	census_text_print_row(out, "free in thread caches", sum.of[CENSUS_CACHED].bytes,
+			      sum.of[CENSUS_CACHED].blocks, whole);
+	census_text_print_row(out, "free at the end", sum.top_bytes, 0, whole);
+	census_text_print_row(out, "free pages kept", sum.page_bytes, 0, whole);
+	census_text_print_row(out, "of another user of brk", sum.foreign_bytes, 0, whole);
+	census_text_print_row(out, "not known", sum.unknown_bytes, 0, whole);
+	census_text_print_row(out, "headers and tables", sum.other_bytes + b->mapped_bytes - b->mapped.bytes,
+			      0, whole);
 }
 
 static void print_arenas(FILE *out, const struct census *c, const struct census_report_options *o)
@@ -201,8 +204,8 @@ static void print_verdicts(FILE *out, const struct census *c)
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
 		struct census_sum sum = verdict_sum(c, verdicts[i]);
 
-		print_row(out, scan_verdict_name(verdicts[i]), sum.bytes, sum.blocks,
-			  census_live(&c->blocks).bytes);
+		census_text_print_row(out, scan_verdict_name(verdicts[i]), sum.bytes, sum.blocks,
+				      census_live(&c->blocks).bytes);
 	}
 }
 
@@ -340,7 +343,7 @@ static void print_resident(FILE *out, const struct census *c)
 		return;
 	fprintf(out, "\nResident memory: %s\n", human_bytes(r->rss).text);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		print_row(out, census_resident_name(i), r->of[i], 0, r->rss);
+		census_text_print_row(out, census_resident_name(i), r->of[i], 0, r->rss);
 	if (r->swapped)
 		fprintf(out, "  swapped out: %s\n", human_bytes(r->swapped).text);
 	if (r->huge)
@@ -358,7 +361,7 @@ static int by_lost(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static int print_leaks(FILE *out, const struct census *c, const struct census_report_options *o)
+static int census_text_print_leaks(FILE *out, const struct census *c, const struct census_report_options *o)
 {
 	auto_free struct scan_block_info *leaders = NULL;
 	size_t nr, shown;
@@ -376,7 +379,7 @@ static int print_leaks(FILE *out, const struct census *c, const struct census_re
 			fprintf(out, ", and %s in %s block%s that only it leads to",
 				human_bytes(leaders[i].indirect_bytes).text,
 				human_count(leaders[i].indirect_blocks).text,
-				plural(leaders[i].indirect_blocks));
+				census_text_plural(leaders[i].indirect_blocks));
 		putc('\n', out);
 	}
 	if (shown < nr)
@@ -403,13 +406,13 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 {
 	int err;
 
-	print_head(out, c);
-	print_process(out, c, o);
-	print_memory(out, c);
+	census_text_print_head(out, c);
+	census_text_print_process(out, c, o);
+	census_text_print_memory(out, c);
 	print_arenas(out, c, o);
 	print_resident(out, c);
 	print_verdicts(out, c);
-	err = print_leaks(out, c, o);
+	err = census_text_print_leaks(out, c, o);
 	if (!err)
 		err = print_owners(out, c, o);
 	if (!err)

@@ -17,7 +17,7 @@ struct type_sums {
 	struct census_type_row *rows;
 };
 
-static int add_lost(void *ctx, const struct scan_block_info *info)
+static int census_types_add_lost(void *ctx, const struct scan_block_info *info)
 {
 	struct type_sums *s = ctx;
 	const struct census_blocks *b = s->blocks;
@@ -35,7 +35,7 @@ static int add_lost(void *ctx, const struct scan_block_info *info)
 	return 0;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int census_types_by_bytes(const void *a, const void *b)
 {
 	const struct census_type_row *x = a, *y = b;
 
@@ -60,7 +60,7 @@ int census_type_rows(struct census_type_row **out, size_t *nr, const struct cens
 		rows[i].first = b->types[i].first;
 		rows[i].live = b->types[i].live;
 	}
-	err = c->scan ? scan_for_each(c->scan, add_lost, &sums) : 0;
+	err = c->scan ? scan_for_each(c->scan, census_types_add_lost, &sums) : 0;
 	if (err)
 		return err;
 	*nr = 0;
@@ -69,7 +69,7 @@ int census_type_rows(struct census_type_row **out, size_t *nr, const struct cens
 		    (rows[i].first == FIRST_FILE) == is_file)
 			rows[(*nr)++] = rows[i];
 	if (*nr)
-		qsort(rows, *nr, sizeof(*rows), by_bytes);
+		qsort(rows, *nr, sizeof(*rows), census_types_by_bytes);
 	*out = take_ptr(rows);
 	return 0;
 }

@@ -25,7 +25,7 @@ struct unpacking {
 };
 
 /* Runs of zeros become holes. */
-static int put(struct unpacking *u, size_t len)
+static int census_unpack_put(struct unpacking *u, size_t len)
 {
 	if (len > MAX_BYTES - u->nr)
 		return -EFBIG;
@@ -61,7 +61,7 @@ static u64 room_at(int fd)
 	return room - room / KEPT_FREE;
 }
 
-static int unpack(struct unpacking *u, int fd)
+static int census_unpack_fd(struct unpacking *u, int fd)
 {
 	size_t state = 1;
 	int err = 0;
@@ -75,7 +75,7 @@ static int unpack(struct unpacking *u, int fd)
 			ZSTD_outBuffer out = { u->out, BUFFER, 0 };
 
 			state = ZSTD_decompressStream(u->zstd, &out, &in);
-			err = ZSTD_isError(state) ? -EINVAL : put(u, out.pos);
+			err = ZSTD_isError(state) ? -EINVAL : census_unpack_put(u, out.pos);
 			is_full = out.pos == BUFFER;
 		}
 	}
@@ -99,7 +99,7 @@ int census_unpack(int fd)
 		err = -errno;
 	u.room = err ? 0 : room_at(to);
 	if (!err)
-		err = unpack(&u, fd);
+		err = census_unpack_fd(&u, fd);
 	ZSTD_freeDCtx(u.zstd);
 	free(u.in);
 	free(u.out);

@@ -83,7 +83,7 @@ static bool read_map(const struct census_walk *w, const struct snapshot_map *map
 	return !(map->ino ? snapshot_peek : snapshot_fetch)(w->snap, addr, buf, len);
 }
 
-static bool read_words(const struct census_walk *w, taddr_t addr, u8 *buf, size_t len)
+static bool census_walk_read_words(const struct census_walk *w, taddr_t addr, u8 *buf, size_t len)
 {
 	while (len) {
 		const struct snapshot_map *map = snapshot_map_find(w->snap, addr);
@@ -105,7 +105,7 @@ bool census_words(const struct census_walk *w, taddr_t addr, u64 *words, u32 nr)
 {
 	u8 bytes[8 * 8] = { 0 };
 
-	if (addr % w->w || nr > 8 || !read_words(w, addr, bytes, (size_t)nr * w->w))
+	if (addr % w->w || nr > 8 || !census_walk_read_words(w, addr, bytes, (size_t)nr * w->w))
 		return false;
 	for (u32 i = 0; i < nr; i++)
 		words[i] = census_word_of(w, bytes + (size_t)i * w->w);

@@ -28,8 +28,8 @@ const char *census_state_of(const struct census *c, taddr_t addr)
 }
 
 /* The chain to @addr. *@info is the verdict. 0; -ENOENT no live block, or no chain is known; -ENOMEM. */
-static int find_chain(const struct census *c, taddr_t addr, struct scan_block_info *info,
-		      struct scan_chain **chain)
+static int census_why_find_chain(const struct census *c, taddr_t addr, struct scan_block_info *info,
+				 struct scan_chain **chain)
 {
 	*chain = NULL;
 	if (!c->scan || !scan_find_around(c->scan, addr, info))
@@ -37,7 +37,7 @@ static int find_chain(const struct census *c, taddr_t addr, struct scan_block_in
 	return scan_why(c->scan, addr, chain);
 }
 
-static void print_root(FILE *out, const struct scan_root *root, const struct census_name *name)
+static void census_why_print_root(FILE *out, const struct scan_root *root, const struct census_name *name)
 {
 	if (!strcmp(name->kind, "lost")) {
 		fputs("nothing any more", out);
@@ -62,7 +62,7 @@ static void print_step(FILE *out, const struct scan_step *step)
 	putc('\n', out);
 }
 
-static bool is_left_out(const struct scan_chain *chain, size_t i)
+static bool census_why_is_left_out(const struct scan_chain *chain, size_t i)
 {
 	return i >= MAX_SHOWN && i + MAX_SHOWN < chain->nr;
 }
@@ -73,7 +73,7 @@ int census_why_text(FILE *out, const struct census *c, struct census_names *n, t
 	struct scan_block_info info = { 0 };
 	const char *state = census_state_of(c, addr);
 	struct census_name name;
-	int err = find_chain(c, addr, &info, &chain);
+	int err = census_why_find_chain(c, addr, &info, &chain);
 
 	if (err == -ENOMEM)
 		return err;
@@ -89,19 +89,19 @@ int census_why_text(FILE *out, const struct census *c, struct census_names *n, t
 		return err;
 	fprintf(out, "\n0x%llx is in a block of %s, %s: held by ", (unsigned long long)addr,
 		human_bytes(info.size).text, scan_verdict_name(info.verdict));
-	print_root(out, &chain->root, &name);
+	census_why_print_root(out, &chain->root, &name);
 	putc('\n', out);
 	for (size_t i = 0; i < chain->nr; i++) {
-		if (i == MAX_SHOWN && is_left_out(chain, i))
+		if (i == MAX_SHOWN && census_why_is_left_out(chain, i))
 			fprintf(out, "  -> ... %s more blocks ...\n",
 				human_count(chain->nr - 2 * MAX_SHOWN).text);
-		if (!is_left_out(chain, i))
+		if (!census_why_is_left_out(chain, i))
 			print_step(out, &chain->steps[i]);
 	}
 	return 0;
 }
 
-static void json_root(struct json *j, const struct scan_root *root, const struct census_name *name)
+static void census_why_json_root(struct json *j, const struct scan_root *root, const struct census_name *name)
 {
 	json_object_begin(j, "root");
 	json_string(j, "kind", name->kind);
@@ -120,7 +120,7 @@ int census_why_json(struct json *j, const struct census *c, struct census_names 
 	auto_free struct scan_chain *chain = NULL;
 	struct scan_block_info info = { 0 };
 	struct census_name name;
-	int err = find_chain(c, addr, &info, &chain);
+	int err = census_why_find_chain(c, addr, &info, &chain);
 
 	if (err == -ENOMEM)
 		return err;
@@ -132,12 +132,12 @@ int census_why_json(struct json *j, const struct census *c, struct census_names 
 		err = census_name_root(n, &chain->root, info.verdict >= SCAN_DEFINITE, &name);
 		if (err)
 			return err;
-		json_root(j, &chain->root, &name);
+		census_why_json_root(j, &chain->root, &name);
 		json_u64(j, "left_out", chain->nr > 2 * MAX_SHOWN ? chain->nr - 2 * MAX_SHOWN : 0);
 	}
 	json_array_begin(j, "chain");
 	for (size_t i = 0; chain && i < chain->nr; i++) {
-		if (is_left_out(chain, i))
+		if (census_why_is_left_out(chain, i))
 			continue;
 		json_object_begin(j, NULL);
 		json_hex(j, "address", chain->steps[i].addr);

@@ -71,8 +71,8 @@ static int choose_types(struct type_holders *t, const struct census *c, struct c
 	return 0;
 }
 
-static void add_block(struct type_holders *t, const struct census_block *b,
-		      const struct scan_block_info *info)
+static void census_why_type_add_block(struct type_holders *t, const struct census_block *b,
+				      const struct scan_block_info *info)
 {
 	u32 owner = t->owner_of ? t->owner_of[info->index] : SCAN_NO_OWNER;
 	struct type_holder *holder = owner == SCAN_NO_OWNER ? NULL : &t->holders[owner];
@@ -91,7 +91,7 @@ static void add_block(struct type_holders *t, const struct census_block *b,
 	holder->held.bytes += b->size;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int census_why_type_by_bytes(const void *a, const void *b)
 {
 	const struct type_holder *x = a, *y = b;
 
@@ -118,10 +118,10 @@ static int add_up(struct type_holders *t, const struct census *c, struct census_
 		struct scan_block_info info;
 
 		if (b->state == CENSUS_LIVE && t->is_wanted[b->type] && scan_find(c->scan, b->addr, &info))
-			add_block(t, b, &info);
+			census_why_type_add_block(t, b, &info);
 	}
 	if (nr_owners)
-		qsort(t->holders, nr_owners, sizeof(*t->holders), by_bytes);
+		qsort(t->holders, nr_owners, sizeof(*t->holders), census_why_type_by_bytes);
 	while (t->nr < nr_owners && t->holders[t->nr].held.blocks)
 		t->nr++;
 	return 0;
@@ -148,7 +148,7 @@ static size_t nr_shown(const struct type_holders *t, u32 top)
 	return most < t->nr ? most : t->nr;
 }
 
-static void print_sum(FILE *out, struct census_sum sum)
+static void census_why_type_print_sum(FILE *out, struct census_sum sum)
 {
 	fprintf(out, "%s in %s block%s", human_bytes(sum.bytes).text, human_count(sum.blocks).text,
 		sum.blocks == 1 ? "" : "s");
@@ -161,7 +161,7 @@ static int print_holder(FILE *out, const struct census *c, struct census_names *
 
 	census_owner_text(&t->owners[holder->owner], text);
 	fputs("\n  ", out);
-	print_sum(out, holder->held);
+	census_why_type_print_sum(out, holder->held);
 	fprintf(out, " held by %s, for example:", text);
 	return census_why_text(out, c, n, holder->example);
 }
@@ -177,7 +177,7 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 		escape_text(out, type);
 		if (t.is_any && c->scan) {
 			fputs(": ", out);
-			print_sum(out, t.live);
+			census_why_type_print_sum(out, t.live);
 		} else {
 			fputs(t.is_any ? ": no verdict, so this is not known" : ": no live block begins so",
 			      out);
@@ -190,7 +190,7 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 		fprintf(out, "\n  ... and %s more owners\n", human_count(t.nr - shown).text);
 	if (!err && t.lost.blocks) {
 		fputs("\n  ", out);
-		print_sum(out, t.lost);
+		census_why_type_print_sum(out, t.lost);
 		fputs(" held by nothing, for example:", out);
 		err = census_why_text(out, c, n, t.lost_example);
 	}
@@ -198,7 +198,7 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 	return err;
 }
 
-static void json_sum(struct json *j, const char *key, struct census_sum sum)
+static void census_why_type_json_sum(struct json *j, const char *key, struct census_sum sum)
 {
 	json_object_begin(j, key);
 	json_u64(j, "blocks", sum.blocks);
@@ -220,8 +220,8 @@ int census_why_type_json(struct json *j, const struct census *c, struct census_n
 	json_object_begin(j, "why_type");
 	json_string(j, "type", type);
 	json_bool(j, "found", t.is_any);
-	json_sum(j, "live", t.live);
-	json_sum(j, "lost", t.lost);
+	census_why_type_json_sum(j, "live", t.live);
+	census_why_type_json_sum(j, "lost", t.lost);
 	json_u64(j, "nr_owners", t.nr);
 	json_array_begin(j, "owners");
 	for (size_t i = 0; i < shown && !err; i++) {
@@ -231,7 +231,7 @@ int census_why_type_json(struct json *j, const struct census *c, struct census_n
 		json_string(j, "kind", name->kind);
 		json_string(j, "name", name->text[0] ? name->text : NULL);
 		json_string(j, "object", name->object[0] ? name->object : NULL);
-		json_sum(j, "held", t.holders[i].held);
+		census_why_type_json_sum(j, "held", t.holders[i].held);
 		err = census_why_json(j, c, n, t.holders[i].example);
 		json_object_end(j);
 	}

@@ -15,7 +15,7 @@ struct glibc_copies {
 };
 
 /* Find all copies, their arenas and mapped blocks. */
-static int find_all(struct glibc_copies *copies, struct census_walk *w)
+static int glibc_find_all(struct glibc_copies *copies, struct census_walk *w)
 {
 	size_t map = 0;
 	int err = 0;
@@ -125,7 +125,7 @@ int glibc_is_there(struct census_walk *w)
 int glibc_walk(struct census_walk *w)
 {
 	auto_free struct glibc_copies *copies = calloc(1, sizeof(*copies));
-	int err = copies ? find_all(copies, w) : -ENOMEM;
+	int err = copies ? glibc_find_all(copies, w) : -ENOMEM;
 
 	if (!err)
 		err = walk_all(copies, w);

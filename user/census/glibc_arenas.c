@@ -58,7 +58,7 @@ static taddr_t first_chunk(const struct glibc *g, taddr_t start)
 	return off ? start + g->align - off : start;
 }
 
-static int add_segment(struct glibc *g, u32 arena, taddr_t start, taddr_t end)
+static int glibc_arenas_add_segment(struct glibc *g, u32 arena, taddr_t start, taddr_t end)
 {
 	const struct census_segment segment = { .start = first_chunk(g, start), .end = end, .arena = arena };
 
@@ -91,7 +91,7 @@ static int add_main(struct glibc *g, u32 index)
 		return 0;
 	}
 	g->brk_start = start;
-	return add_segment(g, index, start, top + size);
+	return glibc_arenas_add_segment(g, index, start, top + size);
 }
 
 /* Size of the header of a heap: the arena at @addr begins behind it. */
@@ -136,7 +136,8 @@ static int add_heaps(struct glibc *g, u32 index, taddr_t arena, taddr_t base)
 			note_arena(g, index, base, "the header of a heap is damaged");
 			break;
 		}
-		err = add_segment(g, index, is_first ? arena + size : base + header, base + words[2]);
+		err = glibc_arenas_add_segment(g, index, is_first ? arena + size : base + header,
+					       base + words[2]);
 		if (!err && i % CHECK_EVERY == 0)
 			err = census_check_time(g->w);
 		if (err)

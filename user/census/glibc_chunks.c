@@ -32,8 +32,8 @@ static u64 hash_link(taddr_t from, taddr_t to)
 }
 
 /* Read the chunk at @at. False if its memory cannot be read. */
-static bool read_chunk(struct glibc *g, taddr_t at, taddr_t end, struct glibc_chunk *c, u64 *previous,
-		       u64 *flags)
+static bool glibc_chunks_read_chunk(struct glibc *g, taddr_t at, taddr_t end, struct glibc_chunk *c,
+				    u64 *previous, u64 *flags)
 {
 	u8 w = g->w->w;
 	size_t len = end - at >= 4U * w ? 4U * w : 2U * w;
@@ -61,7 +61,7 @@ struct segment_walk {
 };
 
 /* The chunk @c is free: check the copy of its size, and take its links. */
-static void enter_free(struct segment_walk *sw, const struct glibc_chunk *c, u64 copy)
+static void glibc_chunks_enter_free(struct segment_walk *sw, const struct glibc_chunk *c, u64 copy)
 {
 	u64 header = glibc_header(sw->g);
 
@@ -194,7 +194,7 @@ static int judge_last(struct segment_walk *sw, const struct step *st, u64 previo
 		return 0;
 	if (flags & CHUNK_PREV_IN_USE)
 		return enter_used(sw, &st->last);
-	enter_free(sw, &st->last, previous);
+	glibc_chunks_enter_free(sw, &st->last, previous);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ static int pass_fence(struct segment_walk *sw, struct step *st, taddr_t fence)
 	return 0;
 }
 
-static int step(struct segment_walk *sw, struct step *st)
+static int glibc_chunks_step(struct segment_walk *sw, struct step *st)
 {
 	struct glibc_chunk c;
 	u64 previous, flags;
@@ -230,7 +230,7 @@ static int step(struct segment_walk *sw, struct step *st)
 		return judge_last(sw, st, 0, CHUNK_PREV_IN_USE);
 	}
 	st->is_over = true;
-	if (!read_chunk(sw->g, st->at, sw->segment->end, &c, &previous, &flags)) {
+	if (!glibc_chunks_read_chunk(sw->g, st->at, sw->segment->end, &c, &previous, &flags)) {
 		note_fault(sw, st->at, "it cannot be read", 0);
 		return 0;
 	}
@@ -270,7 +270,7 @@ int glibc_walk_segment(struct glibc *g, struct census_segment *segment, struct g
 	else
 		sw.top = 0;
 	for (u32 i = 1; !st.is_over && !err; i++) {
-		err = step(&sw, &st);
+		err = glibc_chunks_step(&sw, &st);
 		if (!err && i % CHECK_EVERY == 0)
 			err = census_check_time(g->w);
 	}

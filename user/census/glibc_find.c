@@ -83,7 +83,7 @@ static bool choose_layout(struct glibc *g, taddr_t bins)
 }
 
 /* Look for a main arena in @len bytes at @start, which are copied to @bytes. */
-static bool look(struct glibc *g, const u8 *bytes, taddr_t start, size_t len)
+static bool glibc_find_look(struct glibc *g, const u8 *bytes, taddr_t start, size_t len)
 {
 	u8 w = g->w->w;
 	size_t size = (size_t)2 * NR_BINS * w;
@@ -114,7 +114,7 @@ int glibc_find(struct glibc *g, size_t *map)
 		g->data_start = start;
 		g->data_end = end;
 		census_copy_data(g->w, start, bytes, len);
-		if (look(g, bytes, start, len)) {
+		if (glibc_find_look(g, bytes, start, len)) {
 			++*map;
 			return 0;
 		}

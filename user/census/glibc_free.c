@@ -110,7 +110,7 @@ static s32 rate_table(const struct glibc *g, const struct glibc_table *t)
 }
 
 /* The next block of the list @list, from the link at @at with the value @word. */
-static taddr_t reveal(const struct glibc *g, taddr_t at, u64 word, u32 list)
+static taddr_t glibc_free_reveal(const struct glibc *g, taddr_t at, u64 word, u32 list)
 {
 	u64 next = word ^ (at >> DISGUISE_BITS);
 
@@ -122,7 +122,7 @@ static taddr_t reveal(const struct glibc *g, taddr_t at, u64 word, u32 list)
 }
 
 /* Mark the blocks of the list @list of a table. Ends past the deadline. */
-static void mark_list(struct glibc *g, const struct glibc_table *t, u32 list)
+static void glibc_free_mark_list(struct glibc *g, const struct glibc_table *t, u32 list)
 {
 	taddr_t at = t->heads[list];
 
@@ -137,19 +137,19 @@ static void mark_list(struct glibc *g, const struct glibc_table *t, u32 list)
 			return;
 		}
 		block->state = CENSUS_CACHED;
-		at = reveal(g, at, word, list);
+		at = glibc_free_reveal(g, at, word, list);
 		if (n % CHECK_EVERY == CHECK_EVERY - 1 && census_check_time(g->w))
 			return;
 	}
 }
 
-static void mark_table(struct glibc *g, const struct glibc_table *t)
+static void glibc_free_mark_table(struct glibc *g, const struct glibc_table *t)
 {
 	struct census_block *block = census_find(g->out, t->addr);
 
 	for (u32 i = 0; i < t->nr_lists; i++)
 		if (t->heads[i])
-			mark_list(g, t, i);
+			glibc_free_mark_list(g, t, i);
 	if (block)
 		block->state = CENSUS_OWN;
 }
@@ -165,7 +165,7 @@ static int mark_full_tables(struct glibc *g)
 		s32 lists = read_table(g, g->tables[i], &t) ? rate_table(g, &t) : -1;
 
 		if (lists > 0)
-			mark_table(g, &t);
+			glibc_free_mark_table(g, &t);
 		if (lists >= 0)
 			g->tables[nr++] = g->tables[i];
 		err = census_check_time(g->w);
@@ -244,7 +244,7 @@ static bool for_each_pointer(struct glibc *g, taddr_t tp,
 	return false;
 }
 
-static bool learn_offset(struct glibc *g, s64 offset, u64 table)
+static bool glibc_free_learn_offset(struct glibc *g, s64 offset, u64 table)
 {
 	const struct census_block *block = census_find(g->out, table);
 
@@ -255,14 +255,14 @@ static bool learn_offset(struct glibc *g, s64 offset, u64 table)
 }
 
 /* Find where threads have the pointer to their table: where one points to a table with blocks, else to any. */
-static bool find_offset(struct glibc *g)
+static bool glibc_free_find_offset(struct glibc *g)
 {
 	const struct snapshot *snap = g->w->snap;
 
 	for (int pass = 0; pass < 2; pass++) {
 		g->wants_full = pass == 0;
 		for (size_t i = 0; i < snap->nr_threads; i++)
-			if (for_each_pointer(g, snap->threads[i].tp, learn_offset))
+			if (for_each_pointer(g, snap->threads[i].tp, glibc_free_learn_offset))
 				return true;
 	}
 	return false;
@@ -273,7 +273,7 @@ static void mark_empty_tables(struct glibc *g)
 {
 	const struct snapshot *snap = g->w->snap;
 
-	if (!g->nr_tables || !find_offset(g))
+	if (!g->nr_tables || !glibc_free_find_offset(g))
 		return;
 	for (size_t i = 0; i < snap->nr_threads; i++) {
 		u64 word;

@@ -115,7 +115,7 @@ static taddr_t known_end(const struct mapped_search *m, taddr_t at)
 	return (segments[i].end + page - 1) / page * page;
 }
 
-static int search(struct mapped_search *m, taddr_t start, taddr_t end)
+static int glibc_mapped_search(struct mapped_search *m, taddr_t start, taddr_t end)
 {
 	struct glibc *g = m->g;
 	taddr_t floor = start;
@@ -161,7 +161,7 @@ static int search_all(struct mapped_search *m, bool is_every_page)
 	m->is_every_page = is_every_page;
 	for (size_t i = 0; i < snap->nr_maps && m->nr < m->g->nr_mapped && !err; i++)
 		if (census_is_anonymous(&snap->maps[i]))
-			err = search(m, snap->maps[i].start, snap->maps[i].end);
+			err = glibc_mapped_search(m, snap->maps[i].start, snap->maps[i].end);
 	return err;
 }
 

@@ -32,7 +32,7 @@ static int arena_of(struct jemalloc_books *j, u32 number, u32 *index)
 	return err;
 }
 
-static void note_damage(struct jemalloc_books *j, taddr_t addr, const char *what)
+static void jemalloc_note_damage(struct jemalloc_books *j, taddr_t addr, const char *what)
 {
 	if (j->runs.nr_damaged++ < MAX_DAMAGED)
 		census_note(j->w->out, addr, "the description of the extent at 0x%llx is damaged: %s",
@@ -46,7 +46,7 @@ static int add_free(struct jemalloc_books *j, struct census_arena *arena, const 
 	if (e->state == JEMALLOC_RETAINED)
 		return 0;
 	if (e->state > JEMALLOC_RETAINED)
-		note_damage(j, e->addr, "a thread is changing it");
+		jemalloc_note_damage(j, e->addr, "a thread is changing it");
 	arena->system_bytes += e->size;
 	arena->page_bytes += e->size;
 	return census_runs_add(&j->runs, run);
@@ -73,7 +73,7 @@ static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
 	if (run.nr <= JEMALLOC_MAX_SLOTS && run.slot >> MAX_SIZE_BITS == 0 &&
 	    run.first + run.nr * run.slot <= run.end)
 		return census_runs_add(&j->runs, &run);
-	note_damage(j, e->addr, "its blocks do not fit");
+	jemalloc_note_damage(j, e->addr, "its blocks do not fit");
 	arena->unknown_bytes += e->size;
 	return 0;
 }
@@ -95,9 +95,9 @@ static int walk_leaf(struct jemalloc_books *j, taddr_t leaf, taddr_t page, taddr
 				continue;
 			*last = words[i] & JEMALLOC_EXTENT_MASK;
 			if (!jemalloc_read_extent(j, words[i], here, &e))
-				note_damage(j, here, "its size or its address is wrong");
+				jemalloc_note_damage(j, here, "its size or its address is wrong");
 			else if (e.addr - here >= PAGE)
-				note_damage(j, here, "the tree has only its end");
+				jemalloc_note_damage(j, here, "the tree has only its end");
 			else
 				err = add_extent(j, &e);
 		}
@@ -124,7 +124,7 @@ static int walk_tree(struct jemalloc_books *j)
 			if (words[i] && jemalloc_may_be_leaf(j, words[i]))
 				err = walk_leaf(j, words[i], page, &last);
 			else if (words[i])
-				note_damage(j, page, "its part of the tree is nowhere");
+				jemalloc_note_damage(j, page, "its part of the tree is nowhere");
 		}
 		at += nr;
 	}
@@ -132,7 +132,7 @@ static int walk_tree(struct jemalloc_books *j)
 }
 
 /* The blocks of a slab: a bit is set for each free slot. */
-static int enter_slots(struct jemalloc_books *j, const struct census_run *run)
+static int jemalloc_enter_slots(struct jemalloc_books *j, const struct census_run *run)
 {
 	struct census_arena *arena = &j->w->out->arenas[run->arena];
 	u64 map[JEMALLOC_MAP_WORDS], fields;
@@ -141,7 +141,7 @@ static int enter_slots(struct jemalloc_books *j, const struct census_run *run)
 
 	if (!census_words(j->w, run->books + MAP_AT, map, JEMALLOC_MAP_WORDS) ||
 	    !census_words(j->w, run->books, &fields, 1)) {
-		note_damage(j, run->start, "it cannot be read");
+		jemalloc_note_damage(j, run->start, "it cannot be read");
 		return 0;
 	}
 	for (u32 i = 0; i < run->nr && !err; i++) {
@@ -153,15 +153,15 @@ static int enter_slots(struct jemalloc_books *j, const struct census_run *run)
 	arena->bins.blocks += nr_free;
 	arena->bins.bytes += nr_free * run->slot;
 	if (nr_free != (fields >> j->layout->free & 1023))
-		note_damage(j, run->start, "its number of free blocks differs from its map");
+		jemalloc_note_damage(j, run->start, "its number of free blocks differs from its map");
 	return err;
 }
 
-static int enter_run(void *ctx, const struct census_run *run)
+static int jemalloc_enter_run(void *ctx, const struct census_run *run)
 {
 	struct jemalloc_books *j = ctx;
 
-	return run->is_cut ? enter_slots(j, run) : census_enter_block(j->w, run->first, run->slot);
+	return run->is_cut ? jemalloc_enter_slots(j, run) : census_enter_block(j->w, run->first, run->slot);
 }
 
 int jemalloc_is_there(struct census_walk *w)
@@ -181,7 +181,7 @@ int jemalloc_walk(struct census_walk *w)
 	if (!err)
 		err = walk_tree(&j);
 	if (!err)
-		err = census_runs_enter(&j.runs, w, enter_run, &j);
+		err = census_runs_enter(&j.runs, w, jemalloc_enter_run, &j);
 	if (!err && j.runs.nr_damaged > MAX_DAMAGED)
 		census_note(w->out, 0, "%zu descriptions of extents are damaged", j.runs.nr_damaged);
 	if (!err)

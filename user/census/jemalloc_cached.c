@@ -83,7 +83,7 @@ static bool take_blocks(struct jemalloc_books *j, const struct cached *c, u32 cl
  * May the array of @c follow on arrays that end at @last? Those of sizes that are not cached lie before, and are
  * empty.
  */
-static bool follows(const struct jemalloc_books *j, const struct cached *c, taddr_t last)
+static bool jemalloc_cached_follows(const struct jemalloc_books *j, const struct cached *c, taddr_t last)
 {
 	if (!j->layout->has_table)
 		return c->end > last && c->floor >= last;
@@ -98,7 +98,8 @@ static u32 nr_entries(struct jemalloc_books *j, const u64 *words, size_t nr, u32
 	for (; n < most && (n + 1) * ENTRY_WORDS <= nr; n++) {
 		struct cached c;
 
-		if (!read_entry(j, words + n * ENTRY_WORDS, &c) || (*last && !follows(j, &c, *last)) ||
+		if (!read_entry(j, words + n * ENTRY_WORDS, &c) ||
+		    (*last && !jemalloc_cached_follows(j, &c, *last)) ||
 		    !take_blocks(j, &c, class + n, false))
 			break;
 		*last = c.end > *last ? c.end : *last;
@@ -149,7 +150,7 @@ static void mark_large(struct jemalloc_books *j, const u64 *words, size_t nr, ta
 }
 
 /* Mark the table at @words, of at most @nr words. Returns its words; 0 = none is there. */
-static size_t mark_table(struct jemalloc_books *j, const u64 *words, size_t nr)
+static size_t jemalloc_cached_mark_table(struct jemalloc_books *j, const u64 *words, size_t nr)
 {
 	taddr_t last = 0;
 	u32 n = nr_entries(j, words, nr, 0, &last);
@@ -164,7 +165,7 @@ static size_t mark_table(struct jemalloc_books *j, const u64 *words, size_t nr)
 }
 
 /* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
-static u32 search_thread(struct jemalloc_books *j, taddr_t tp, u64 *words)
+static u32 jemalloc_cached_search_thread(struct jemalloc_books *j, taddr_t tp, u64 *words)
 {
 	const struct snapshot_map *map = tp ? snapshot_map_find(j->w->snap, tp) : NULL;
 	taddr_t start, end;
@@ -176,7 +177,9 @@ static u32 search_thread(struct jemalloc_books *j, taddr_t tp, u64 *words)
 	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
 	census_copy_data(j->w, start, (u8 *)words, end - start);
 	for (size_t i = 0; i + (size_t)JEMALLOC_NR_SMALL * ENTRY_WORDS <= (end - start) / 8; i++) {
-		size_t n = words[i] || words[i + 2] ? mark_table(j, words + i, (end - start) / 8 - i) : 0;
+		size_t n = words[i] || words[i + 2]
+				   ? jemalloc_cached_mark_table(j, words + i, (end - start) / 8 - i)
+				   : 0;
 
 		nr_tables += n != 0;
 		i += n ? n - 1 : 0;
@@ -191,7 +194,7 @@ int jemalloc_mark_cached(struct jemalloc_books *j)
 	int err = words ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < j->w->snap->nr_threads && !err; i++) {
-		nr_tables += search_thread(j, j->w->snap->threads[i].tp, words);
+		nr_tables += jemalloc_cached_search_thread(j, j->w->snap->threads[i].tp, words);
 		err = census_check_time(j->w);
 	}
 	if (!err && !nr_tables && j->w->out->nr)

@@ -174,7 +174,7 @@ static bool try_leaf(struct jemalloc_books *j, taddr_t slot, taddr_t leaf)
 }
 
 /* Search the data [@start, @end). */
-static int search(struct jemalloc_books *j, taddr_t start, taddr_t end)
+static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t end)
 {
 	for (taddr_t page = start; page < end; page += PAGE) {
 		u64 words[PAGE_WORDS];
@@ -214,7 +214,7 @@ int jemalloc_find(struct jemalloc_books *j)
 
 		if (map->ino && map->is_writable && map->is_readable && !map->is_shared &&
 		    end - map->start >= ROOT_BYTES && end - map->start <= MAX_DATA)
-			err = search(j, map->start, end);
+			err = jemalloc_find_search(j, map->start, end);
 	}
 	return err;
 }

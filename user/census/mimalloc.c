@@ -27,14 +27,14 @@ struct free_blocks {
 	u64 bits[MAX_BLOCKS / 64];
 };
 
-static void note_damage(struct mimalloc *m, taddr_t addr, const char *what)
+static void mimalloc_note_damage(struct mimalloc *m, taddr_t addr, const char *what)
 {
 	if (m->nr_damaged++ < MAX_DAMAGED)
 		census_note(m->w->out, addr, "the page of blocks that 0x%llx describes is damaged: %s",
 			    (unsigned long long)addr, what);
 }
 
-static bool read_page(struct mimalloc *m, taddr_t entry, struct mimalloc_page *out)
+static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, struct mimalloc_page *out)
 {
 	const u8 *p = census_window(m->w, entry, MIMALLOC_ENTRY);
 	u64 words[MIMALLOC_ENTRY / 8];
@@ -62,7 +62,7 @@ static int note_heap(struct mimalloc *m, taddr_t heap)
 			return 0;
 	/* No process has so many threads with heaps of their own. */
 	if (m->nr_heaps >= MAX_HEAPS) {
-		note_damage(m, heap, "its heap is one of too many");
+		mimalloc_note_damage(m, heap, "its heap is one of too many");
 		return 0;
 	}
 	err = heap ? array_reserve(m->heaps, m->max_heaps, m->nr_heaps + 1) : 0;
@@ -72,7 +72,7 @@ static int note_heap(struct mimalloc *m, taddr_t heap)
 }
 
 /* Add the page that the entry at @entry describes, whose slices begin at @start. */
-static int add_page(struct mimalloc *m, const struct mimalloc_page *p, taddr_t entry, taddr_t start)
+static int mimalloc_add_page(struct mimalloc *m, const struct mimalloc_page *p, taddr_t entry, taddr_t start)
 {
 	struct census_arena *arena = &m->w->out->arenas[0];
 	struct census_run run = {
@@ -97,7 +97,7 @@ static int add_page(struct mimalloc *m, const struct mimalloc_page *p, taddr_t e
 		return census_runs_add(&m->runs, &run);
 	arena->unknown_bytes += run.end - start;
 	if (!err)
-		note_damage(m, entry, "its blocks do not fit");
+		mimalloc_note_damage(m, entry, "its blocks do not fit");
 	return err;
 }
 
@@ -111,12 +111,12 @@ static int walk_segment(struct mimalloc *m, const struct mimalloc_segment *s)
 		taddr_t entry = s->addr + ENTRIES_AT + i * MIMALLOC_ENTRY;
 		struct mimalloc_page p;
 
-		if (!read_page(m, entry, &p) || p.nr_slices > s->nr_slices - i) {
-			note_damage(m, entry, "its number of slices is wrong");
+		if (!mimalloc_read_page(m, entry, &p) || p.nr_slices > s->nr_slices - i) {
+			mimalloc_note_damage(m, entry, "its number of slices is wrong");
 			arena->unknown_bytes += (s->nr_entries - i) * MIMALLOC_SLICE;
 			break;
 		}
-		err = add_page(m, &p, entry, s->addr + i * MIMALLOC_SLICE);
+		err = mimalloc_add_page(m, &p, entry, s->addr + i * MIMALLOC_SLICE);
 		i += p.nr_slices;
 	}
 	return err ? err : census_check_time(m->w);
@@ -131,7 +131,8 @@ static s64 block_number(const struct census_run *run, taddr_t addr)
 }
 
 /* Mark the blocks of the list that begins at @addr. Their number; -1 if the list is wrong. */
-static s64 mark_list(struct mimalloc *m, const struct census_run *run, taddr_t addr, struct free_blocks *fb)
+static s64 mimalloc_mark_list(struct mimalloc *m, const struct census_run *run, taddr_t addr,
+			      struct free_blocks *fb)
 {
 	s64 nr = 0;
 
@@ -157,17 +158,17 @@ static int enter_page(void *ctx, const struct census_run *run)
 	int err = 0;
 
 	memset(fb.bits, 0, (run->nr + 63) / 64 * sizeof(fb.bits[0]));
-	if (!read_page(m, run->books, &p)) {
-		note_damage(m, run->books, "it cannot be read");
+	if (!mimalloc_read_page(m, run->books, &p)) {
+		mimalloc_note_damage(m, run->books, "it cannot be read");
 		return 0;
 	}
 	for (int i = 0; i < 3; i++) {
-		nr[i] = mark_list(m, run, p.lists[i], &fb);
+		nr[i] = mimalloc_mark_list(m, run, p.lists[i], &fb);
 		if (nr[i] < 0)
-			note_damage(m, run->books, "a list of free blocks has something else");
+			mimalloc_note_damage(m, run->books, "a list of free blocks has something else");
 	}
 	if (nr[0] >= 0 && nr[1] >= 0 && p.used + nr[0] + nr[1] != p.capacity)
-		note_damage(m, run->books, "its number of used blocks differs from its lists");
+		mimalloc_note_damage(m, run->books, "its number of used blocks differs from its lists");
 	for (u32 i = 0; i < run->nr && !err; i++) {
 		if (fb.bits[i / 64] >> i % 64 & 1)
 			nr_free++;
@@ -203,7 +204,7 @@ static int mark_delayed(struct mimalloc *m, taddr_t heap)
 	return err;
 }
 
-static int walk(struct mimalloc *m)
+static int census_mimalloc_walk(struct mimalloc *m)
 {
 	const struct census_arena arena = { 0 };
 	int err = census_add_arena(m->w->out, &arena);
@@ -242,7 +243,7 @@ int mimalloc_walk(struct census_walk *w)
 	int err = mimalloc_find(&m);
 
 	if (!err)
-		err = walk(&m);
+		err = census_mimalloc_walk(&m);
 	free_all(&m);
 	return err;
 }

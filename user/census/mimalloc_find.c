@@ -47,7 +47,7 @@ static bool may_be_segment(const struct mimalloc *m, taddr_t at, struct mimalloc
 	       words[WORD_USED] <= words[WORD_ENTRIES];
 }
 
-static int add_segment(struct mimalloc *m, const struct mimalloc_segment *segment)
+static int mimalloc_find_add_segment(struct mimalloc *m, const struct mimalloc_segment *segment)
 {
 	int err = array_reserve(m->segments, m->max_segments, m->nr_segments + 1);
 
@@ -83,7 +83,7 @@ static taddr_t find_in_map(struct mimalloc *m, taddr_t at, taddr_t end, int *err
 			return place;
 		}
 		if (disguise == m->disguise)
-			*err = add_segment(m, &segment);
+			*err = mimalloc_find_add_segment(m, &segment);
 	}
 	return end;
 }

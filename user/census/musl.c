@@ -13,13 +13,13 @@ enum {
 	MAX_DAMAGED = 16, /* damages that are noted one by one */
 };
 
-static void note_damage(struct musl *m, taddr_t addr, const char *what)
+static void musl_note_damage(struct musl *m, taddr_t addr, const char *what)
 {
 	if (m->nr_damaged++ < MAX_DAMAGED)
 		census_note(m->w->out, addr, "%s at 0x%llx is damaged", what, (unsigned long long)addr);
 }
 
-static int enter_slots(struct musl *m, const struct musl_group *g)
+static int musl_enter_slots(struct musl *m, const struct musl_group *g)
 {
 	struct census_arena *arena = &m->w->out->arenas[0];
 	int err = 0;
@@ -34,7 +34,7 @@ static int enter_slots(struct musl *m, const struct musl_group *g)
 			arena->bins.bytes += g->stride;
 		} else if (is_block == -EINVAL) {
 			arena->unknown_bytes += g->stride;
-			note_damage(m, addr, "the block");
+			musl_note_damage(m, addr, "the block");
 		} else if (is_block == 0) {
 			err = census_enter_block(m->w, addr, size);
 		}
@@ -50,14 +50,14 @@ static int enter_group(struct musl *m, taddr_t meta)
 	if (err == -ENOENT)
 		return 0;
 	if (err) {
-		note_damage(m, meta, "the description of a group");
+		musl_note_damage(m, meta, "the description of a group");
 		return 0;
 	}
 	err = array_reserve(m->groups, m->max_groups, m->nr_groups + 1);
 	if (err)
 		return err;
 	m->groups[m->nr_groups++] = g;
-	return enter_slots(m, &g);
+	return musl_enter_slots(m, &g);
 }
 
 /* All descriptions of the page at @area; *@next is the next page. */
@@ -69,7 +69,7 @@ static int walk_area(struct musl *m, taddr_t area, taddr_t *next)
 
 	*next = 0;
 	if (!nr || !census_words(m->w, area + 8, &word, 1)) {
-		note_damage(m, area, "a page of descriptions");
+		musl_note_damage(m, area, "a page of descriptions");
 		return 0;
 	}
 	*next = word;
@@ -106,7 +106,7 @@ static int walk_areas(struct musl *m)
 
 		err = musl_is_area(m, area) ? see_area(m, area) : -EEXIST;
 		if (err == -EEXIST) {
-			note_damage(m, area, "the list of pages of descriptions");
+			musl_note_damage(m, area, "the list of pages of descriptions");
 			return 0;
 		}
 		if (!err)
@@ -118,7 +118,7 @@ static int walk_areas(struct musl *m)
 	return err;
 }
 
-static int by_addr(const void *a, const void *b)
+static int musl_by_addr(const void *a, const void *b)
 {
 	const struct census_block *x = a, *y = b;
 
@@ -162,7 +162,7 @@ static int add_segments(struct musl *m)
 	return err;
 }
 
-static int walk(struct musl *m)
+static int census_musl_walk(struct musl *m)
 {
 	const struct census_arena arena = { .addr = m->area };
 	struct census_blocks *out = m->w->out;
@@ -173,7 +173,7 @@ static int walk(struct musl *m)
 	if (err)
 		return err;
 	if (out->nr)
-		qsort(out->blocks, out->nr, sizeof(*out->blocks), by_addr);
+		qsort(out->blocks, out->nr, sizeof(*out->blocks), musl_by_addr);
 	if (m->nr_groups)
 		qsort(m->groups, m->nr_groups, sizeof(*m->groups), by_base);
 	if (m->nr_damaged > MAX_DAMAGED)
@@ -195,7 +195,7 @@ int musl_walk(struct census_walk *w)
 	int err = musl_find(&m);
 
 	if (!err)
-		err = walk(&m);
+		err = census_musl_walk(&m);
 	free(m.groups);
 	free(m.areas);
 	hash_index_fini(&m.seen);

@@ -36,7 +36,7 @@ bool musl_is_area(const struct musl *m, taddr_t addr)
 }
 
 /* Is the page at @addr one of descriptions, one of which has a group that names it? */
-static bool is_proved(const struct musl *m, taddr_t addr)
+static bool musl_find_is_proved(const struct musl *m, taddr_t addr)
 {
 	u32 header, size, nr = musl_is_area(m, addr) ? musl_descriptions(m, addr, &header, &size) : 0;
 
@@ -50,7 +50,7 @@ static bool is_proved(const struct musl *m, taddr_t addr)
 }
 
 /* Look for the structure in @len bytes of data at @p. */
-static int look(struct musl *m, const u8 *p, size_t len)
+static int musl_find_look(struct musl *m, const u8 *p, size_t len)
 {
 	u8 w = m->w->w;
 	/* After the secret: two numbers of 32 bits, five words, then the address. */
@@ -62,7 +62,7 @@ static int look(struct musl *m, const u8 *p, size_t len)
 			return -ETIME;
 		for (u32 extra = 0; m->secret && extra < 2; extra++) {
 			m->area = census_word_of(m->w, p + at + to_area + extra * w);
-			if (is_proved(m, m->area))
+			if (musl_find_is_proved(m, m->area))
 				return 0;
 		}
 	}
@@ -82,7 +82,7 @@ int musl_find(struct musl *m)
 		if (!end)
 			continue;
 		census_copy_data(m->w, start, bytes, len);
-		err = look(m, bytes, len);
+		err = musl_find_look(m, bytes, len);
 	}
 	return err;
 }

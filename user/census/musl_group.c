@@ -31,7 +31,7 @@ static const u16 class_units[MUSL_NR_CLASSES] = {
 	584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191,
 };
 
-static u32 half(const struct musl *m, const u8 *p, u32 bytes)
+static u32 musl_group_half(const struct musl *m, const u8 *p, u32 bytes)
 {
 	u32 value = 0;
 
@@ -49,7 +49,7 @@ u32 musl_descriptions(const struct musl *m, taddr_t area, u32 *header, u32 *size
 	*size = w == 8 ? 40 : 24;
 	if (snapshot_fetch(m->w->snap, area + 8 + w, number, 4) != 0)
 		return 0;
-	nr = half(m, number, 4);
+	nr = musl_group_half(m, number, 4);
 	return nr <= (MUSL_AREA - *header) / *size ? nr : 0;
 }
 
@@ -68,7 +68,7 @@ int musl_read_group(const struct musl *m, taddr_t meta, struct musl_group *out)
 	class = fields >> 6 & 63;
 	pages = fields >> 12;
 	out->nr = (u32)(fields & 31) + 1;
-	out->free = half(m, raw + 3 * w, 4) | half(m, raw + 3 * w + 4, 4);
+	out->free = musl_group_half(m, raw + 3 * w, 4) | musl_group_half(m, raw + 3 * w + 4, 4);
 	if ((class >= MUSL_NR_CLASSES && class != MUSL_ALONE) || pages > MAX_PAGES || out->base % MUSL_UNIT ||
 	    (class == MUSL_ALONE && (!pages || out->nr > 1)))
 		return -EINVAL;
@@ -94,9 +94,9 @@ static bool read_before(const struct musl *m, taddr_t addr, struct before *out)
 		return false;
 	out->number = p[5] & 31;
 	out->count = p[5] >> 5;
-	out->units = half(m, p + 6, 2);
+	out->units = musl_group_half(m, p + 6, 2);
 	if (p[4])
-		out->units = half(m, p, 4);
+		out->units = musl_group_half(m, p, 4);
 	return p[4] <= 1;
 }
 
@@ -132,7 +132,7 @@ int musl_read_block(const struct musl *m, const struct musl_group *g, u32 i, tad
 
 		if (!p)
 			return -EINVAL;
-		unused = half(m, p, 4);
+		unused = musl_group_half(m, p, 4);
 		if (unused < COUNT_AT_END)
 			return -EINVAL;
 	}
