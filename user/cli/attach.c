@@ -25,7 +25,7 @@ struct found {
 };
 
 /* Each process takes a descriptor. One is tried in any case. */
-static bool has_room(const struct session *s)
+static bool attach_has_room(const struct session *s)
 {
 	return !session_count(s) || limits_has_files(SPARE_FILES);
 }
@@ -35,7 +35,7 @@ static int attach_found(struct session *s, const struct found *f)
 	size_t attached = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < f->nr && has_room(s); i++) {
+	for (size_t i = 0; i < f->nr && attach_has_room(s); i++) {
 		int one = session_attach(s, f->pids[i], false);
 
 		attached += !one;
@@ -51,7 +51,7 @@ static void say_left_out(struct session *s, const struct options *o, size_t nr)
 	size_t nr_running = session_running(s);
 	struct rlimit limit = { 0 };
 
-	if (nr <= nr_running || has_room(s))
+	if (nr <= nr_running || attach_has_room(s))
 		return;
 	getrlimit(RLIMIT_NOFILE, &limit);
 	warn("%s: only %zu of %zu processes are traced: heaptap may open %llu files; raise the hard limit (ulimit "

@@ -36,7 +36,7 @@ struct attach {
 };
 
 /* False: nobody reads reports any more. */
-static bool report(struct attach *a, struct session *s)
+static bool cmd_attach_report(struct attach *a, struct session *s)
 {
 	int err;
 
@@ -51,7 +51,7 @@ static bool report(struct attach *a, struct session *s)
 }
 
 /* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
-static bool go_on(struct attach *a, struct session *s)
+static bool cmd_attach_go_on(struct attach *a, struct session *s)
 {
 	if (!IS_AGENT && a->tracees.launch)
 		launch_poll(a->tracees.launch);
@@ -66,7 +66,7 @@ static bool go_on(struct attach *a, struct session *s)
 }
 
 /* Trace until something ends it. */
-static void trace(struct attach *a, struct session *s, struct control *c)
+static void cmd_attach_trace(struct attach *a, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
 	bool has_line = !a->options->quiet && log_status_is_possible();
@@ -79,7 +79,7 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
-			if (!report(a, s))
+			if (!cmd_attach_report(a, s))
 				return;
 			break;
 		case CONTROL_ASKED:
@@ -89,7 +89,7 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 		default:
 			break;
 		}
-		if (!go_on(a, s))
+		if (!cmd_attach_go_on(a, s))
 			return;
 		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
 			return;
@@ -97,7 +97,7 @@ static void trace(struct attach *a, struct session *s, struct control *c)
 }
 
 /* Become the ptracer of the targets. -errno, logged. */
-static int join(struct attach *a, struct session *s)
+static int cmd_attach_join(struct attach *a, struct session *s)
 {
 	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
 	auto_free pid_t *pids = NULL;
@@ -124,7 +124,7 @@ static int join(struct attach *a, struct session *s)
 }
 
 /* From here on the targets are as in an attach without --follow, and so is the end of the trace. */
-static void leave(struct attach *a, struct session *s)
+static void cmd_attach_leave(struct attach *a, struct session *s)
 {
 	if (IS_AGENT || !a->tracees.launch)
 		return;
@@ -134,7 +134,7 @@ static void leave(struct attach *a, struct session *s)
 	launch_free(take_ptr(a->tracees.launch));
 }
 
-static int end(struct attach *a, struct session *s, struct control *c)
+static int cmd_attach_end(struct attach *a, struct session *s, struct control *c)
 {
 	const struct options *o = a->options;
 
@@ -142,7 +142,7 @@ static int end(struct attach *a, struct session *s, struct control *c)
 	control_finish(c);
 	if (o->scan != SCAN_NEVER)
 		session_scan(s, tracees_stopper(&a->tracees), true);
-	leave(a, s);
+	cmd_attach_leave(a, s);
 	session_stop(s);
 	trace_metrics_end(&a->metrics, s);
 	if (session_report(s))
@@ -160,8 +160,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
-	if (!IS_AGENT && joins_targets(o) && !session_tracer(s, &source) && join(a, s)) {
-		leave(a, s);
+	if (!IS_AGENT && joins_targets(o) && !session_tracer(s, &source) && cmd_attach_join(a, s)) {
+		cmd_attach_leave(a, s);
 		return STATUS_IMPOSSIBLE;
 	}
 	control_begin(c, 0);
@@ -170,8 +170,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
-	trace(a, s, c);
-	return end(a, s, c);
+	cmd_attach_trace(a, s, c);
+	return cmd_attach_end(a, s, c);
 }
 
 int cmd_attach(const struct options *o)

@@ -34,7 +34,8 @@ static const struct census_format *format_find(const char *name)
 }
 
 /* The census in one format, as a file that the caller closes. -errno: it was logged. */
-static int write_format(const struct census *c, const struct census_report_options *ro, const char *name)
+static int cmd_census_write_format(const struct census *c, const struct census_report_options *ro,
+				   const char *name)
 {
 	const struct census_format *format = format_find(name);
 	auto_close int fd = -1;
@@ -82,7 +83,7 @@ static int read_known(struct census_known **out, const struct options *o, const 
 	return err;
 }
 
-static int write_all(const struct census *c, const struct options *o, struct outputs *outs)
+static int cmd_census_write_all(const struct census *c, const struct options *o, struct outputs *outs)
 {
 	struct output_format formats[MAX_OUTPUTS];
 	struct proc_stat stat = { .comm = "?" };
@@ -116,7 +117,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 		err = read_known(&known, o, c);
 	ro.known = known;
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
-		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
+		fds[nr_fds] = cmd_census_write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
 	}
 	progress_end();
@@ -131,7 +132,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 }
 
 /* Did --fail-on find something? Rules that need events of a trace have no answer here. */
-static int judged_status(const struct options *o, const struct census *c)
+static int cmd_census_judged_status(const struct options *o, const struct census *c)
 {
 	struct scan_result r;
 
@@ -161,7 +162,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 	err = census_take(&c, pid, &co);
 	switch (err) {
 	case 0:
-		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
+		status = cmd_census_write_all(c, o, outs) ? STATUS_UNTRUSTED : cmd_census_judged_status(o, c);
 		break;
 	case -ENOENT:
 		error("scan: PID %d: no heaptap traces it, and it has %s%s; type 'heaptap attach %d', let it run "
@@ -226,7 +227,7 @@ bool census_open_core(const char *name, int *fd)
 }
 
 /* A copy without compression, if @file is compressed; else -1. -errno, logged, as *@err. */
-static int unpack(const char *name, int file, int *err)
+static int cmd_census_unpack(const char *name, int file, int *err)
 {
 	u8 head[18];
 	int fd;
@@ -249,14 +250,14 @@ int census_core(const struct options *o, struct outputs *outs, const char *name,
 					   .want_unaligned = o->unaligned };
 	struct census *c = NULL;
 	int status = STATUS_UNTRUSTED, err;
-	auto_close int unpacked = unpack(name, file, &err);
+	auto_close int unpacked = cmd_census_unpack(name, file, &err);
 
 	if (err)
 		return status;
 	progress_begin("scan");
 	err = census_of_core(&c, unpacked >= 0 ? unpacked : file, &co);
 	if (!err) {
-		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
+		status = cmd_census_write_all(c, o, outs) ? STATUS_UNTRUSTED : cmd_census_judged_status(o, c);
 	} else if (err == -ENOENT) {
 		error("scan: %s: it has %s%s%s", name,
 		      c->stranger ? c->stranger : "no allocator whose books heaptap can read",

@@ -41,7 +41,7 @@ static bool takes_file(const struct option_row *row)
 }
 
 /* Write @text for use between single quotes; characters of @special get a backslash. */
-static void put_quoted(const char *text, const char *special)
+static void cmd_completion_put_quoted(const char *text, const char *special)
 {
 	for (; *text; text++) {
 		if (*text == '\'') {
@@ -67,7 +67,7 @@ static void put_commands(void)
 }
 
 /* "--output|-o" */
-static void put_names(const struct option_row *row)
+static void cmd_completion_put_names(const struct option_row *row)
 {
 	printf("--%s", row->name);
 	if (row->letter)
@@ -113,7 +113,7 @@ static void write_bash(void)
 		if (!row->arg)
 			continue;
 		putchar('\t');
-		put_names(row);
+		cmd_completion_put_names(row);
 		if (row->choice && !takes_file(row)) {
 			fputs(") COMPREPLY=($(compgen -W '", stdout);
 			put_choices(row);
@@ -140,11 +140,11 @@ static void zsh_option(const struct option_row *row)
 	else
 		printf("--%s", row->name);
 	fputs("'[", stdout);
-	put_quoted(row->help, "[]:");
+	cmd_completion_put_quoted(row->help, "[]:");
 	putchar(']');
 	if (row->arg) {
 		putchar(':');
-		put_quoted(row->arg, "[]:");
+		cmd_completion_put_quoted(row->arg, "[]:");
 		putchar(':');
 		if (row->choice && !takes_file(row)) {
 			putchar('(');
@@ -171,7 +171,7 @@ static void write_zsh(void)
 	fputs(")\n\tlocal -a described=(", stdout);
 	for (const struct command *c = commands; c->name; c++) {
 		printf("\n\t\t'%s:", c->name);
-		put_quoted(c->help, ":");
+		cmd_completion_put_quoted(c->help, ":");
 		putchar('\'');
 	}
 	puts(")\n"
@@ -209,7 +209,7 @@ static void fish_option(const struct option_row *row)
 		fputs(" -r", stdout);
 	}
 	fputs(" -d '", stdout);
-	put_quoted(row->help, "");
+	cmd_completion_put_quoted(row->help, "");
 	puts("'");
 }
 
@@ -225,7 +225,7 @@ static void write_fish(void)
 		const char *arguments = kind < ARRAY_SIZE(how) ? how[kind] : NULL;
 
 		printf("complete -c heaptap -n __fish_use_subcommand -x -a %s -d '", c->name);
-		put_quoted(c->help, "");
+		cmd_completion_put_quoted(c->help, "");
 		puts("'");
 		if (arguments)
 			printf("complete -c heaptap -n '__fish_seen_subcommand_from %s' %s\n", c->name,

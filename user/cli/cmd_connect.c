@@ -29,7 +29,7 @@ struct connect {
 	bool is_told; /* tracing has begun, which was printed */
 };
 
-static void look(struct connect *c)
+static void cmd_connect_look(struct connect *c)
 {
 	if (c->is_told || !source_remote_is_started(c->connection.source))
 		return;
@@ -39,7 +39,7 @@ static void look(struct connect *c)
 }
 
 /* False: nobody reads reports any more. */
-static bool report(const struct connect *c, struct session *s)
+static bool cmd_connect_report(const struct connect *c, struct session *s)
 {
 	int err;
 
@@ -54,14 +54,14 @@ static bool report(const struct connect *c, struct session *s)
 }
 
 /* Until something ends it. True if that is the other side. *@sig: the signal that does, or 0. */
-static bool trace(struct connect *c, struct session *s, struct control *control, int *sig)
+static bool cmd_connect_trace(struct connect *c, struct session *s, struct control *control, int *sig)
 {
 	for (;;) {
 		switch (control_wait(control, session_wait_fd(s), POLL_MS, sig)) {
 		case CONTROL_STOP:
 			return false;
 		case CONTROL_REPORT:
-			if (!report(c, s))
+			if (!cmd_connect_report(c, s))
 				return false;
 			break;
 		case CONTROL_ASKED:
@@ -72,7 +72,7 @@ static bool trace(struct connect *c, struct session *s, struct control *control,
 		}
 		if (session_poll(s))
 			return true;
-		look(c);
+		cmd_connect_look(c);
 		connection_round(&c->connection, s, control);
 		if (c->is_told)
 			trace_metrics_round(&c->metrics, s);
@@ -87,7 +87,7 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 	/* Only for markers: a request for a verdict means a process of this machine. */
 	if (c->options->record)
 		control_listen(control);
-	is_over = trace(c, s, control, &sig);
+	is_over = cmd_connect_trace(c, s, control, &sig);
 	/* After the end of --duration the first signal breaks off what is on its way, and the second ends heaptap. */
 	if (is_over || sig)
 		control_finish(control);

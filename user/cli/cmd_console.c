@@ -41,7 +41,7 @@ static bool is_address(const struct options *o)
 }
 
 /* The recording that the argument means; NULL for processes: a PID, or a name that no file has. */
-static const char *find_file(const struct options *o)
+static const char *cmd_console_find_file(const struct options *o)
 {
 	const char *name = o->nr_args == 1 && o->targets.nr == 1 ? o->args[0] : NULL;
 	struct stat st;
@@ -75,14 +75,14 @@ static int open_recording(struct console_run *r)
 }
 
 /* Signals are answered while a command is busy, or nobody reads what it prints. */
-static void guard(struct console *c)
+static void cmd_console_guard(struct console *c)
 {
 	control_guard(c->control, "console");
 	if (c->is_terminal)
 		control_keep(c->control, SIGINT);
 }
 
-static int open_processes(struct console_run *r)
+static int cmd_console_open_processes(struct console_run *r)
 {
 	struct console *c = &r->console;
 	int status;
@@ -91,7 +91,7 @@ static int open_processes(struct console_run *r)
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
-	guard(c);
+	cmd_console_guard(c);
 	session_guard(c->session, c->control);
 	status = attach_targets(c->session, &r->options);
 	if (status != STATUS_DONE)
@@ -116,7 +116,7 @@ static int look_only(void *ctx, const struct report *r)
 }
 
 /* The last report, for --output; --fail-on judges it, whether it is written or not. */
-static int report(struct console_run *r)
+static int cmd_console_report(struct console_run *r)
 {
 	struct console *c = &r->console;
 
@@ -126,7 +126,7 @@ static int report(struct console_run *r)
 }
 
 /* No command can be answered before the other side has begun to trace. */
-static int open_address(struct console_run *r)
+static int cmd_console_open_address(struct console_run *r)
 {
 	struct console *c = &r->console;
 	const struct connection_options co = options_connection(&r->options, &c->options.session);
@@ -136,7 +136,7 @@ static int open_address(struct console_run *r)
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
 	keep_files();
-	guard(c);
+	cmd_console_guard(c);
 	session_guard(c->session, c->control);
 	control_begin(c->control, 0);
 	c->has_source = true;
@@ -166,7 +166,7 @@ static int end_there(struct console *c)
 }
 
 /* Tracing ends; reports are written where they were asked for. */
-static int finish(struct console_run *r)
+static int cmd_console_finish(struct console_run *r)
 {
 	struct console *c = &r->console;
 	bool wants_report = c->outs || options_have_rule(&r->options);
@@ -182,7 +182,7 @@ static int finish(struct console_run *r)
 		end_here(c);
 	if (c->remote && !source_remote_is_started(c->remote->source))
 		return end;
-	if (report(r))
+	if (cmd_console_report(r))
 		return STATUS_UNTRUSTED;
 	/* A person at a terminal has read what was wrong. */
 	if (!c->is_terminal && c->nr_bad)
@@ -193,7 +193,7 @@ static int finish(struct console_run *r)
 	return status == STATUS_DONE ? end : status;
 }
 
-static int serve(struct console_run *r)
+static int cmd_console_serve(struct console_run *r)
 {
 	struct console *c = &r->console;
 	bool has_list = c->options.nr_execute;
@@ -206,7 +206,7 @@ static int serve(struct console_run *r)
 		return STATUS_IMPOSSIBLE;
 	}
 	console_serve(c);
-	return finish(r);
+	return cmd_console_finish(r);
 }
 
 static int open_and_serve(struct console_run *r)
@@ -227,13 +227,13 @@ static int open_and_serve(struct console_run *r)
 		return STATUS_IMPOSSIBLE;
 	}
 	if (c->path) {
-		guard(c);
+		cmd_console_guard(c);
 		control_begin(c->control, 0);
 		control_start_clocks(c->control);
 	} else {
-		status = c->remote ? open_address(r) : open_processes(r);
+		status = c->remote ? cmd_console_open_address(r) : cmd_console_open_processes(r);
 	}
-	return status == STATUS_DONE ? serve(r) : status;
+	return status == STATUS_DONE ? cmd_console_serve(r) : status;
 }
 
 /* Copy the options that `set` can change. */
@@ -284,7 +284,7 @@ static int set_option(void *ctx, const char *name, const char *value)
 
 int cmd_console(const struct options *o)
 {
-	struct console_run r = { .options = *o, .console = { .path = find_file(o) } };
+	struct console_run r = { .options = *o, .console = { .path = cmd_console_find_file(o) } };
 	struct console *c = &r.console;
 	struct connection remote = { 0 };
 	int status = STATUS_USAGE, err = 0;

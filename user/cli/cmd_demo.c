@@ -81,7 +81,7 @@ static const struct {
 	{ "allocated", "What was ever allocated." },
 };
 
-static void explain(const char *line, bool *is_told)
+static void cmd_demo_explain(const char *line, bool *is_told)
 {
 	const char *text = line + strspn(line, " ");
 
@@ -105,7 +105,7 @@ static int print_explained(const char *path)
 		return -errno;
 	while (getline(&line, &size, f) > 0) {
 		fputs(line, stdout);
-		explain(line, is_told);
+		cmd_demo_explain(line, is_told);
 	}
 	return 0;
 }

@@ -19,7 +19,7 @@
 #include "user/report/report_rows.h"
 
 /* Add one of the two files. 0 or an exit status. */
-static int add(const struct options *o, struct diff *d, u32 side, int *status)
+static int cmd_diff_add(const struct options *o, struct diff *d, u32 side, int *status)
 {
 	const char *path = o->args[side];
 	auto_free char *text = NULL;
@@ -46,7 +46,7 @@ static int check_outputs(const struct options *o)
 }
 
 /* Write one page to all outputs. Logs. */
-static int write_pages(struct diff *d, const char *const names[2], struct outputs *outs, size_t nr)
+static int cmd_diff_write_pages(struct diff *d, const char *const names[2], struct outputs *outs, size_t nr)
 {
 	auto_fclose FILE *page = tmpfile();
 	auto_free int *fds = calloc(nr, sizeof(*fds));
@@ -65,13 +65,14 @@ static int write_pages(struct diff *d, const char *const names[2], struct output
 	return outputs_copy(outs, 0, fds, nr);
 }
 
-static int write_diff(const struct options *o, struct diff *d, enum diff_key key, struct outputs *outs)
+static int cmd_diff_write_diff(const struct options *o, struct diff *d, enum diff_key key,
+			       struct outputs *outs)
 {
 	const char *const names[] = { o->args[0], o->args[1] };
 	int err;
 
 	if (o->outputs.nr)
-		return write_pages(d, names, outs, o->outputs.nr);
+		return cmd_diff_write_pages(d, names, outs, o->outputs.nr);
 	err = o->json ? diff_write_json(stdout, d, key, names)
 		      : diff_write_text(stdout, d, key, o->top, names);
 	/* A reader of a pipe that goes away has what it wants. */
@@ -118,8 +119,8 @@ static int compare_two(const struct options *o, enum diff_key key)
 		err = STATUS_IMPOSSIBLE;
 	}
 	for (u32 side = 0; side < 2 && !err; side++)
-		err = add(o, d, side, &status);
-	if (!err && write_diff(o, d, key, outs))
+		err = cmd_diff_add(o, d, side, &status);
+	if (!err && cmd_diff_write_diff(o, d, key, outs))
 		err = STATUS_UNTRUSTED;
 	if (!err && !status)
 		status = judge_diff(o, d);

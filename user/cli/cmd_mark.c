@@ -14,7 +14,7 @@
 #include "user/target/target.h"
 
 /* A text that --between reads as a time, start or end cannot be a marker. */
-static bool is_name(const char *text)
+static bool cmd_mark_is_name(const char *text)
 {
 	char both[ASK_MARK_LEN + 8];
 	struct span span;
@@ -27,7 +27,7 @@ static bool is_name(const char *text)
 }
 
 /* 0 if the process is recorded, and now has the marker. */
-static int mark(struct ask_request *request)
+static int cli_cmd_mark(struct ask_request *request)
 {
 	struct ask_reply reply;
 	bool other;
@@ -36,7 +36,7 @@ static int mark(struct ask_request *request)
 	return err ? err : reply.error;
 }
 
-static const char *why(int err)
+static const char *cmd_mark_why(int err)
 {
 	if (err == -ESRCH)
 		return "no heaptap of yours traces it";
@@ -54,7 +54,7 @@ int cmd_mark(const struct options *o)
 	size_t nr, nr_marked = 0;
 	int err = -ESRCH;
 
-	if (!is_name(o->args[1])) {
+	if (!cmd_mark_is_name(o->args[1])) {
 		error("mark: %s: must be a name of at most %d bytes without comma, and no time, 'start' or 'end'",
 		      o->args[1], ASK_MARK_LEN - 1);
 		return STATUS_USAGE;
@@ -67,12 +67,12 @@ int cmd_mark(const struct options *o)
 		int one;
 
 		request.pid = pids[i];
-		one = mark(&request);
+		one = cli_cmd_mark(&request);
 		nr_marked += !one;
 		err = !one || err == -ESRCH ? one : err;
 	}
 	if (nr_marked)
 		return STATUS_DONE;
-	error("mark: %s: %s", o->args[0], why(err));
+	error("mark: %s: %s", o->args[0], cmd_mark_why(err));
 	return STATUS_IMPOSSIBLE;
 }

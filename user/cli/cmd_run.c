@@ -34,13 +34,13 @@ struct run {
 	bool is_unwritten; /* a report could not be written, which was logged */
 };
 
-static void scan(struct run *r, bool is_last)
+static void cmd_run_scan(struct run *r, bool is_last)
 {
 	session_scan(r->tracees.session, tracees_stopper(&r->tracees), is_last);
 }
 
 /* The end of tracing, if not of the program: the last report. */
-static void finish(struct run *r)
+static void cmd_run_finish(struct run *r)
 {
 	if (r->tracees.is_finished || !r->tracees.is_attached)
 		return;
@@ -50,7 +50,7 @@ static void finish(struct run *r)
 	if (!session_running(r->tracees.session))
 		debug("run: no process is left");
 	if (r->options->scan != SCAN_NEVER)
-		scan(r, true);
+		cmd_run_scan(r, true);
 	session_stop(r->tracees.session);
 	session_has_no_allocator(r->tracees.session);
 	if (!IS_AGENT && r->options->perturb && !session_has_kind(r->tracees.session, "glibc"))
@@ -63,17 +63,17 @@ static void finish(struct run *r)
 			     : "; the exit status is that of the program and does not show it");
 }
 
-static void report(struct run *r)
+static void cmd_run_report(struct run *r)
 {
 	if (r->tracees.is_finished || !r->tracees.is_attached)
 		return;
 	if (r->options->scan == SCAN_ALWAYS)
-		scan(r, false);
+		cmd_run_scan(r, false);
 	if (session_report(r->tracees.session))
 		debug("run: report not written");
 }
 
-static void answer(struct run *r, struct control *c)
+static void cmd_run_answer(struct run *r, struct control *c)
 {
 	struct tracees *t = &r->tracees;
 
@@ -82,20 +82,20 @@ static void answer(struct run *r, struct control *c)
 			       control_questions(c));
 }
 
-static void handle(struct run *r, struct control *c, enum control_event event, int sig)
+static void cmd_run_handle(struct run *r, struct control *c, enum control_event event, int sig)
 {
 	switch (event) {
 	case CONTROL_REPORT:
-		report(r);
+		cmd_run_report(r);
 		break;
 	case CONTROL_ASKED:
-		answer(r, c);
+		cmd_run_answer(r, c);
 		break;
 	case CONTROL_SIGNAL:
 		launch_signal(r->tracees.launch, sig);
 		break;
 	case CONTROL_STOP: /* --duration: the program runs on untraced */
-		finish(r);
+		cmd_run_finish(r);
 		launch_leave_children(r->tracees.launch);
 		if (!launch_leave(r->tracees.launch))
 			debug("run: the source has detached");
@@ -113,7 +113,7 @@ struct run_line {
 };
 
 /* The program is slow because of breakpoints, and its user may wonder. */
-static void tell_price(struct run_line *p, const struct session *s)
+static void cmd_run_tell_price(struct run_line *p, const struct session *s)
 {
 	const struct session_probes probes = session_probes(s);
 
@@ -126,7 +126,7 @@ static void tell_price(struct run_line *p, const struct session *s)
 }
 
 /* One round: wait for a moment, enter the events, do what was asked for. */
-static enum control_event go_on(struct run *r, struct control *c, struct run_line *p)
+static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct run_line *p)
 {
 	int sig, fd = r->tracees.is_finished ? -1 : session_wait_fd(r->tracees.session);
 	enum control_event event = control_wait(c, fd, POLL_MS, &sig);
@@ -135,13 +135,13 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 		debug("run: no more events");
 	if (!r->tracees.is_finished)
 		tracees_check(&r->tracees);
-	handle(r, c, event, sig);
+	cmd_run_handle(r, c, event, sig);
 	if (!r->tracees.is_finished)
 		session_bound_ended(r->tracees.session);
 	if (!r->tracees.is_finished && session_is_enough(r->tracees.session))
 		control_stop_soon(c);
 	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
-		tell_price(p, r->tracees.session);
+		cmd_run_tell_price(p, r->tracees.session);
 	if (!IS_AGENT && p->has_line && r->tracees.is_attached && !r->tracees.is_finished)
 		status_line_round(&p->line, r->tracees.session);
 	return event;
@@ -158,12 +158,12 @@ static void await_children(struct run *r, struct control *c, struct run_line *p)
 	info("run: the program has ended; waiting for %zu followed process%s; Ctrl-C ends tracing", nr,
 	     nr == 1 ? "" : "es");
 	while (!r->tracees.is_finished && session_running(r->tracees.session) &&
-	       go_on(r, c, p) != CONTROL_STOP)
+	       cmd_run_go_on(r, c, p) != CONTROL_STOP)
 		launch_poll(r->tracees.launch);
 }
 
 /* From its first instruction to its end. */
-static void follow(struct run *r, struct control *c)
+static void cmd_run_follow(struct run *r, struct control *c)
 {
 	struct run_line p = { .has_line =
 				      r->options->status && !r->options->quiet && log_status_is_possible(),
@@ -176,7 +176,7 @@ static void follow(struct run *r, struct control *c)
 	if (!r->tracees.is_attached && launch_leave(r->tracees.launch))
 		debug("run: detached from the program");
 	while (!launch_poll(r->tracees.launch))
-		go_on(r, c, &p);
+		cmd_run_go_on(r, c, &p);
 	/* Another process may soon have the PID. */
 	control_begin(c, 0);
 	if (!r->tracees.is_finished) {
@@ -211,7 +211,7 @@ static int program_status(int status)
  * and neither has one whose events were lost, or one without the functions that were asked for.
  * Without its report a run is no success.
  */
-static int judged_status(const struct run *r, int status)
+static int cmd_run_judged_status(const struct run *r, int status)
 {
 	const struct options *o = r->options;
 	int found = 0;
@@ -252,7 +252,7 @@ static int choose_user(const struct options *o, char **user)
 }
 
 /* Make the process of the program while heaptap has all rights of the user: the program keeps them. */
-static int prepare(void *ctx, struct session *s)
+static int cmd_run_prepare(void *ctx, struct session *s)
 {
 	struct run *r = ctx;
 	const struct options *o = r->options;
@@ -293,19 +293,19 @@ static int run_program(void *ctx, const struct options *o, struct session *s, st
 	control_begin(c, launch_pid(r->tracees.launch));
 	if (!r->tracees.is_attached)
 		warn("run: %s: not traced", o->args[0]);
-	follow(r, c);
+	cmd_run_follow(r, c);
 	control_finish(c);
 	status = program_status(launch_status(r->tracees.launch));
-	finish(r);
+	cmd_run_finish(r);
 	launch_free(take_ptr(r->tracees.launch));
-	return judged_status(r, status);
+	return cmd_run_judged_status(r, status);
 }
 
 int cmd_run(const struct options *o)
 {
 	struct run r = { .options = o, .tracees.options = o };
 	const struct tracing_command command = {
-		.is_launch = true, .prepare = prepare, .work = run_program, .ctx = &r
+		.is_launch = true, .prepare = cmd_run_prepare, .work = run_program, .ctx = &r
 	};
 	int status = tracing_run(o, &command);
 

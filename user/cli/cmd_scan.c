@@ -58,7 +58,7 @@ struct refusal {
 };
 
 /* A trace could not be asked. Only the heaptap that has the process can stop it, so there is no census either. */
-static int refuse(pid_t pid, const struct refusal *why)
+static int cmd_scan_refuse(pid_t pid, const struct refusal *why)
 {
 	struct proc_stat stat = { .comm = "?" };
 
@@ -78,7 +78,7 @@ static int refuse(pid_t pid, const struct refusal *why)
 	return STATUS_IMPOSSIBLE;
 }
 
-static int judged_status(const struct options *o, const struct ask_reply *reply)
+static int cmd_scan_judged_status(const struct options *o, const struct ask_reply *reply)
 {
 	if (!reply->has_verdict)
 		return STATUS_NO_VERDICT;
@@ -109,7 +109,7 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 	err = outputs_copy(outs, pid, reply.fds, reply.nr_fds);
 	for (u32 i = 0; i < reply.nr_fds; i++)
 		close(reply.fds[i]);
-	status = judged_status(o, &reply);
+	status = cmd_scan_judged_status(o, &reply);
 	return err ? STATUS_UNTRUSTED : status;
 }
 
@@ -151,7 +151,7 @@ static int scan_all(const struct options *o, struct outputs *outs, struct ask_re
 	if (is_any)
 		return status;
 	if (IS_AGENT || why.without_scan)
-		return refuse(named, &why);
+		return cmd_scan_refuse(named, &why);
 	if (why.is_other)
 		info("scan: a heaptap of another version is running; only heaptap of that version can ask it");
 	return count_all(o, outs, pids, nr);

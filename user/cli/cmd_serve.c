@@ -59,7 +59,7 @@ static int parse_addr(struct net_addr *a, const char *text)
 }
 
 /* TCP asks for a token: other users of this machine can connect too. Beyond loopback the user must have allowed it. */
-static int check_tcp(struct listen_place *p, const struct options *o)
+static int cmd_serve_check_tcp(struct listen_place *p, const struct options *o)
 {
 	char text[NET_PATH_MAX];
 	const char *why;
@@ -107,7 +107,7 @@ static int choose_address(struct listen_place *p, const struct options *o)
 		net_private_path(p->addr.path, sizeof(p->addr.path), name);
 		p->link.listen = &p->addr;
 	}
-	return err ? err : check_tcp(p, o);
+	return err ? err : cmd_serve_check_tcp(p, o);
 }
 
 /* Print it only now, because a reader may connect at once. */
@@ -121,12 +121,13 @@ static void print_address(const struct listen_place *p, const struct options *o)
 }
 
 /* While serve waits for a client to come by itself, a board sleeps: who connects wakes it. */
-static int wait_ms(const struct serve *s, const struct listen_place *place)
+static int cmd_serve_wait_ms(const struct serve *s, const struct listen_place *place)
 {
 	return s->session || place->discover || place->link.to ? POLL_MS : IDLE_MS;
 }
 
-static int run(const struct options *o, struct serve *s, struct control *c, const struct listen_place *place)
+static int cmd_serve_run(const struct options *o, struct serve *s, struct control *c,
+			 const struct listen_place *place)
 {
 	int sig, err;
 
@@ -137,7 +138,7 @@ static int run(const struct options *o, struct serve *s, struct control *c, cons
 			return err == -ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 	}
 	while (!s->is_over) {
-		switch (control_wait(c, serve_link_fd(s->link), wait_ms(s, place), &sig)) {
+		switch (control_wait(c, serve_link_fd(s->link), cmd_serve_wait_ms(s, place), &sig)) {
 		case CONTROL_STOP:
 			s->is_over = true;
 			break;
@@ -215,7 +216,7 @@ int cmd_serve(const struct options *o)
 	if (err)
 		error("serve: signals: %s", strerror(-err));
 	else
-		status = run(o, &s, c, &place);
+		status = cmd_serve_run(o, &s, c, &place);
 	serve_stop(&s, WIRE_END_DETACHED, "");
 	serve_link_finish(s.link, FINISH_MS);
 	if (s.launch)

@@ -27,7 +27,7 @@ struct top_command {
 	struct top top;
 };
 
-static int open_processes(struct top_command *r)
+static int cmd_top_open_processes(struct top_command *r)
 {
 	int status;
 
@@ -43,7 +43,7 @@ static int open_processes(struct top_command *r)
 	return status;
 }
 
-static int open_address(struct top_command *r)
+static int cmd_top_open_address(struct top_command *r)
 {
 	const struct connection_options co = options_connection(r->options, &r->session);
 
@@ -59,7 +59,7 @@ static int open_address(struct top_command *r)
 }
 
 /* Tracing ends; reports are written where they were asked for. */
-static int finish(struct top_command *r)
+static int cmd_top_finish(struct top_command *r)
 {
 	bool wants_report = r->outs || options_have_rule(r->options);
 	struct top *top = &r->top;
@@ -93,8 +93,9 @@ static int open_and_run(struct top_command *r)
 		error("top: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
-	status = r->options->nr_args && connection_is_address(r->options->args[0]) ? open_address(r)
-										   : open_processes(r);
+	status = r->options->nr_args && connection_is_address(r->options->args[0])
+			 ? cmd_top_open_address(r)
+			 : cmd_top_open_processes(r);
 	if (status != STATUS_DONE)
 		return status;
 	r->top.has_source = true;
@@ -102,7 +103,7 @@ static int open_and_run(struct top_command *r)
 	control_listen(r->top.control);
 	if (top_run(&r->top))
 		return STATUS_IMPOSSIBLE;
-	return finish(r);
+	return cmd_top_finish(r);
 }
 
 int cmd_top(const struct options *o)

@@ -29,7 +29,7 @@ static const struct config_file {
 };
 
 /* Under sudo the file may also belong to the caller. */
-static bool is_caller(uid_t uid)
+static bool config_is_caller(uid_t uid)
 {
 	const char *sudo_uid = getenv("SUDO_UID");
 	u64 caller;
@@ -38,18 +38,18 @@ static bool is_caller(uid_t uid)
 }
 
 /* NULL, or why the file must not be used. */
-static const char *distrust(const struct stat *st)
+static const char *config_distrust(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) && !S_ISCHR(st->st_mode))
 		return "not a regular file";
-	if (st->st_uid && st->st_uid != geteuid() && !is_caller(st->st_uid))
+	if (st->st_uid && st->st_uid != geteuid() && !config_is_caller(st->st_uid))
 		return "it belongs to another user";
 	if (S_ISREG(st->st_mode) && st->st_mode & S_IWOTH)
 		return "everybody may write it";
 	return NULL;
 }
 
-static int read_all(int fd, char **text)
+static int config_read_all(int fd, char **text)
 {
 	auto_free char *buf = malloc(MAX_CONFIG + 1);
 	size_t used = 0;
@@ -71,7 +71,7 @@ static int read_all(int fd, char **text)
 }
 
 /* 0 with *@text NULL if the file is not there or must not be used. */
-static int read_file(const char *path, bool must_exist, char **text)
+static int config_read_file(const char *path, bool must_exist, char **text)
 {
 	/* Opening a FIFO must not block. */
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -83,20 +83,20 @@ static int read_file(const char *path, bool must_exist, char **text)
 		err = -errno;
 	if (err && !must_exist && (err == -ENOENT || err == -ENOTDIR || err == -EACCES))
 		return 0;
-	why = err ? NULL : distrust(&st);
+	why = err ? NULL : config_distrust(&st);
 	if (why) {
 		warn("config: %s: not used: %s", path, why);
 		return 0;
 	}
 	if (!err)
-		err = read_all(fd, text);
+		err = config_read_all(fd, text);
 	if (err)
 		error("config: %s: %s", path, strerror(-err));
 	return err;
 }
 
 /* The path of @place; NULL without the variable or without memory. */
-static char *path_of(const struct config_file *place)
+static char *config_path_of(const struct config_file *place)
 {
 	const char *base = place->variable ? getenv(place->variable) : "";
 	char path[PATH_MAX];
@@ -116,13 +116,13 @@ int config_read(const char *path, char **text, char **used)
 	*used = NULL;
 	if (path) {
 		*used = strdup(path);
-		return *used ? read_file(path, true, text) : -ENOMEM;
+		return *used ? config_read_file(path, true, text) : -ENOMEM;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(places) && !err && !*text; i++) {
 		free(*used);
-		*used = path_of(&places[i]);
+		*used = config_path_of(&places[i]);
 		if (*used)
-			err = read_file(*used, places[i].must_exist, text);
+			err = config_read_file(*used, places[i].must_exist, text);
 	}
 	if (!*text) {
 		free(*used);
@@ -132,7 +132,7 @@ int config_read(const char *path, char **text, char **used)
 }
 
 /* @s without blanks around it. */
-static char *trim(char *s)
+static char *config_trim(char *s)
 {
 	size_t len;
 
@@ -152,12 +152,12 @@ bool config_next(char **rest, char **name, char **value, u32 *line)
 		size_t len;
 
 		++*line;
-		text = trim(text);
+		text = config_trim(text);
 		if (!*text || *text == '#')
 			continue;
 		len = strcspn(text, " \t");
 		*name = text;
-		*value = text[len] ? trim(text + len + 1) : text + len;
+		*value = text[len] ? config_trim(text + len + 1) : text + len;
 		text[len] = '\0';
 		return true;
 	}

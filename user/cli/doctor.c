@@ -40,8 +40,8 @@ void doctor_add_help(struct doctor *d, const char *fmt, ...)
 }
 
 /* One more finding, of no value yet. */
-static struct doctor_finding *add(struct doctor *d, enum doctor_group group, const char *key,
-				  const char *label)
+static struct doctor_finding *doctor_add(struct doctor *d, enum doctor_group group, const char *key,
+					 const char *label)
 {
 	struct doctor_finding *f = &d->findings[d->nr_findings];
 
@@ -81,14 +81,14 @@ static void examine_privileges(struct doctor *d)
 
 	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++) {
 		const struct caps_privilege *p = &caps_privileges[i];
-		struct doctor_finding *f = add(d, DOCTOR_PRIVILEGES, p->name, p->name);
+		struct doctor_finding *f = doctor_add(d, DOCTOR_PRIVILEGES, p->name, p->name);
 
 		f->type = DOCTOR_BOOL;
 		f->number = caps_has_privilege(&d->caps.env, p);
 		f->note = p->use;
 		is_missing |= !f->number && is_needed(d, p);
 	}
-	reading = add(d, DOCTOR_PRIVILEGES, "CAP_DAC_READ_SEARCH", "CAP_DAC_READ_SEARCH");
+	reading = doctor_add(d, DOCTOR_PRIVILEGES, "CAP_DAC_READ_SEARCH", "CAP_DAC_READ_SEARCH");
 	reading->type = DOCTOR_BOOL;
 	reading->number = !!(d->caps.env.privileges & (1ULL << CAP_DAC_READ_SEARCH));
 	reading->note = reading->number ? "read program files that only their owners may read"
@@ -125,7 +125,7 @@ static const struct feature {
 static void examine_features(struct doctor *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
-		struct doctor_finding *f = add(d, DOCTOR_FEATURES, features[i].key, features[i].label);
+		struct doctor_finding *f = doctor_add(d, DOCTOR_FEATURES, features[i].key, features[i].label);
 
 		f->type = DOCTOR_BOOL;
 		f->number = *(const bool *)((const char *)&d->caps + features[i].field);
@@ -158,7 +158,7 @@ static const struct meaning {
 	{ "seccomp", 1, "heaptap runs under a filter" },
 };
 
-static const char *meaning_of(const char *key, s64 value)
+static const char *doctor_meaning_of(const char *key, s64 value)
 {
 	const char *note = NULL;
 
@@ -170,13 +170,13 @@ static const char *meaning_of(const char *key, s64 value)
 
 static void add_number(struct doctor *d, const char *key, const char *label, s64 value, bool is_known)
 {
-	struct doctor_finding *f = add(d, DOCTOR_SETTINGS, key, label);
+	struct doctor_finding *f = doctor_add(d, DOCTOR_SETTINGS, key, label);
 
 	if (!is_known)
 		return;
 	f->type = DOCTOR_NUMBER;
 	f->number = value;
-	f->note = meaning_of(key, value);
+	f->note = doctor_meaning_of(key, value);
 }
 
 /* The value of a word NAME=VALUE of the kernel's command line, or "". */
@@ -199,7 +199,7 @@ static void examine_settings(struct doctor *d)
 	const struct caps_env *env = &d->caps.env;
 	struct doctor_finding *f;
 
-	f = add(d, DOCTOR_SETTINGS, "lockdown", "kernel lockdown");
+	f = doctor_add(d, DOCTOR_SETTINGS, "lockdown", "kernel lockdown");
 	if (*env->lockdown) {
 		f->type = DOCTOR_TEXT;
 		snprintf(f->text, sizeof(f->text), "%s", env->lockdown);
@@ -216,10 +216,10 @@ static void examine_settings(struct doctor *d)
 	if (!d->caps.has_bpf)
 		d->findings[d->nr_findings - 1].note = NULL;
 	add_number(d, "seccomp", "seccomp", env->seccomp, true);
-	f = add(d, DOCTOR_SETTINGS, "user_namespace", "in a user namespace");
+	f = doctor_add(d, DOCTOR_SETTINGS, "user_namespace", "in a user namespace");
 	f->type = DOCTOR_BOOL;
 	f->number = env->is_confined;
-	f = add(d, DOCTOR_SETTINGS, "proc_mem_force_override", "proc_mem.force_override");
+	f = doctor_add(d, DOCTOR_SETTINGS, "proc_mem_force_override", "proc_mem.force_override");
 	boot_option("proc_mem.force_override", f->text, sizeof(f->text));
 	if (*f->text)
 		f->type = DOCTOR_TEXT;
@@ -267,7 +267,7 @@ static const struct backend {
 	{ "ptrace", usable_by_ptrace },
 };
 
-static void choose_backend(struct doctor *d)
+static void doctor_choose_backend(struct doctor *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(backends) && !d->backend; i++)
 		if (backends[i].is_usable(d))
@@ -319,7 +319,7 @@ static void examine_machine(struct doctor *d)
 	/* The reason is in caps; what is missing in detail is shown by the features. */
 	(void)!caps_probe(&d->caps, CAPS_FULL);
 	limits_restore(RLIMIT_MEMLOCK);
-	choose_backend(d);
+	doctor_choose_backend(d);
 	examine_privileges(d);
 	examine_features(d);
 	examine_settings(d);

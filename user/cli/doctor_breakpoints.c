@@ -112,7 +112,7 @@ static int search_mappings(struct searched *s, const struct mapping_list *maps, 
 }
 
 /* Keep @left, whose path moves. */
-static int keep(struct doctor_breakpoints *b, const struct doctor_left *left)
+static int doctor_breakpoints_keep(struct doctor_breakpoints *b, const struct doctor_left *left)
 {
 	int err = array_extend(b->left, b->nr);
 
@@ -154,7 +154,7 @@ static int search_process(struct doctor_breakpoints *b, struct searched *s, pid_
 	mapping_list_fini(&maps);
 	proc_memory_close(&mem);
 	if (!err && left.nr)
-		return keep(b, &left);
+		return doctor_breakpoints_keep(b, &left);
 	free(left.path);
 	return err;
 }

@@ -201,7 +201,7 @@ static void json_object(FILE *out, const struct doctor_object *o)
 	fprintf(out, ", \"has_symbols\": %s }", o->has_symbols ? "true" : "false");
 }
 
-static void json_target(FILE *out, const struct doctor_target *t)
+static void doctor_print_json_target(FILE *out, const struct doctor_target *t)
 {
 	fprintf(out, "    { \"pid\": %d, \"comm\": ", t->pid);
 	escape_json(out, t->comm);
@@ -265,7 +265,7 @@ void doctor_print_json(FILE *out, const struct doctor *d)
 	fprintf(out, ",\n  \"targets\": [");
 	for (size_t i = 0; i < d->nr_targets; i++) {
 		fprintf(out, "%s\n", i ? "," : "");
-		json_target(out, &d->targets[i]);
+		doctor_print_json_target(out, &d->targets[i]);
 	}
 	fprintf(out, "],\n  \"targets_left_out\": %zu,\n", d->nr_left_out);
 	doctor_json_breakpoints(out, &d->breakpoints);

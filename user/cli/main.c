@@ -17,7 +17,7 @@
 /* heaptap keeps each mapped file of a target open; 1,024 are not enough for some targets. */
 enum { MANY_FILES = 65536 };
 
-static void ignore(int sig)
+static void main_ignore(int sig)
 {
 	(void)sig;
 }
@@ -29,7 +29,7 @@ static void ignore(int sig)
 static void catch_write_signals(void)
 {
 	static const u8 signals[] = { SIGPIPE, SIGXFSZ };
-	const struct sigaction caught = { .sa_handler = ignore, .sa_flags = SA_RESTART };
+	const struct sigaction caught = { .sa_handler = main_ignore, .sa_flags = SA_RESTART };
 	struct sigaction now;
 
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
@@ -37,7 +37,7 @@ static void catch_write_signals(void)
 			sigaction(signals[i], &caught, NULL);
 }
 
-static bool is_open(int fd)
+static bool main_is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
 }
@@ -50,7 +50,7 @@ static int open_standard_files(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		/* The lowest free number is taken, which is this one. */
-		if (!is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+		if (!main_is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 			return -errno;
 	return 0;
 }

@@ -249,7 +249,7 @@ void mistake_option(const struct command *command, const struct option_row *row,
 }
 
 /* Options that hardly another program has. */
-static bool is_ours(const char *word, const char *next)
+static bool mistakes_is_ours(const char *word, const char *next)
 {
 	static const char *const names[] = { "--fail-on", "--backend", "--no-scan", "--suppressions",
 					     "--perturb", "--alloc",   "--nocpp",   "--error-exitcode" };
@@ -268,7 +268,7 @@ void mistake_late_options(const struct options *o)
 	if (!o->command->stops_at_arg || o->is_program)
 		return;
 	for (size_t i = 1; i < o->nr_args; i++) {
-		if (!is_ours(o->args[i], i + 1 < o->nr_args ? o->args[i + 1] : NULL))
+		if (!mistakes_is_ours(o->args[i], i + 1 < o->nr_args ? o->args[i + 1] : NULL))
 			continue;
 		warn("%s: %s behind %s is an option of that program; options of heaptap come before it",
 		     o->command->name, o->args[i], o->args[0]);

@@ -110,7 +110,7 @@ static int take_u32(struct options *o, const struct option_row *row, const char 
 static int take_u64(struct options *o, const struct option_row *row, const char *text);
 static int take_size(struct options *o, const struct option_row *row, const char *text);
 static int take_duration(struct options *o, const struct option_row *row, const char *text);
-static int take_text(struct options *o, const struct option_row *row, const char *text);
+static int options_take_text(struct options *o, const struct option_row *row, const char *text);
 static int take_list(struct options *o, const struct option_row *row, const char *text);
 static int take_usdt(struct options *o, const struct option_row *row, const char *text);
 static int take_choice(struct options *o, const struct option_row *row, const char *text);
@@ -258,11 +258,11 @@ const struct option_row option_rows[] = {
 		  "none = without those" })
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING | IN(SYSTEM), HELP("write a report every DUR") },
-	OF_HOST({ "metrics", 0, "[ADDR:]PORT", take_text, FIELD(metrics),
+	OF_HOST({ "metrics", 0, "[ADDR:]PORT", options_take_text, FIELD(metrics),
 	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
 		  "ADDR, or at unix:/path; port 0 = any free one" })
-	OF_HOST({ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
+	OF_HOST({ "push", 0, "URL", options_take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
 	  HELP("keep the files of the last N reports, or of the last N parts of a recording; 0: keep all") },
@@ -279,7 +279,7 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  HELP("format of the printed report, and of files whose ending names no format (default text); "
 		  "list = list the formats and end") },
-	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
+	{ "record", 'w', "FILE", options_take_text, FIELD(record), .commands = WATCHING,
 	  HELP("record all events in FILE, for `heaptap report`; placeholders as in --output") },
 	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
 	  .commands = WATCHING,
@@ -409,11 +409,11 @@ const struct option_row option_rows[] = {
 	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
 	  .commands = SERVING | IN(SYSTEM),
 	  HELP("size of the buffer for events between kernel and heaptap") },
-	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
+	{ "user", 'u', "NAME", options_take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
 	  HELP("run the program as this user") },
 	{ "as-caller", 0, NULL, take_flag, FIELD(as_caller), .commands = IN(RUN), .is_only_typed = true,
 	  HELP("under sudo, run the program as the user who typed it") },
-	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
+	{ "cwd", 'C', "DIR", options_take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  HELP("run the program in this directory") },
 	OF_HOST({ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),
 	  .commands = IN(REPORT) | IN(CONSOLE) | IN(RUN) | IN(ATTACH), .is_only_typed = true,
@@ -425,29 +425,29 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SYSTEM) | IN(REPORT) | IN(DIFF),
 	  HELP("take at most so much memory: callers without live blocks are counted for the functions that "
 		  "called them before more is taken (default half of what is left, at most 2G)") },
-	OF_HOST({ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN),
+	OF_HOST({ "baseline", 0, "FILE", options_take_text, FIELD(baseline), .commands = IN(SCAN),
 	  .help = "show the growth since the census in this file, which was written as JSON" })
 	OF_HOST({ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),
 	  .help = "take a census also of a process that a heaptap traces" })
-	OF_HOST({ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN),
+	OF_HOST({ "callers", 0, "FILE", options_take_text, FIELD(callers), .commands = IN(SCAN),
 	  .help = "show the callers of a census's blocks by this list, which the console's command blocks wrote as "
 		  "CSV; implies --census" })
-	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
+	{ "sysroot", 0, "DIR", options_take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  HELP("look here first for the target's binaries") },
-	OF_HOST({ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
+	OF_HOST({ "debug-path", 0, "DIR", options_take_text, FIELD(debug_path),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for separate debug files" })
 	OF_HOST({ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" })
-	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
+	{ "listen", 0, "ADDRESS", options_take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
 	  HELP("wait here for the other side: unix:/path, or tcp://number:port with a token "
 		  "(default in serve: a UNIX socket in a directory of its own)") },
-	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
+	{ "to", 0, "ADDRESS", options_take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
 	  HELP("connect to `heaptap connect --listen ADDRESS`; try again every two seconds") },
-	{ "token-file", 0, "FILE", take_text, FIELD(token_file),
+	{ "token-file", 0, "FILE", options_take_text, FIELD(token_file),
 	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE) | IN(TOP),
 	  HELP("64 hexadecimal digits that both sides must know; TCP needs them") },
 	{ "insecure-tcp", 0, NULL, take_flag, FIELD(insecure_tcp),
@@ -475,8 +475,8 @@ const struct option_row option_rows[] = {
 	  HELP("print only warnings and errors") },
 	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,
 	  HELP("print more messages; full paths and unfolded stacks in the text report") },
-	OF_HOST({ "config", 0, "FILE", take_text, FIELD(config), .commands = ALL & ~IN(HELP), .is_only_typed = true,
-	  .help = "read this config file instead of the usual one" })
+	OF_HOST({ "config", 0, "FILE", options_take_text, FIELD(config), .commands = ALL & ~IN(HELP),
+	  .is_only_typed = true, .help = "read this config file instead of the usual one" })
 	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
 	  HELP("print this help") },
 	OF_HOST({ "all", 0, NULL, take_flag, FIELD(want_all), .commands = IN(HELP), .is_only_typed = true,
@@ -504,7 +504,7 @@ int options_bad_value(const struct options *o, const struct option_row *row, con
 	return -EINVAL;
 }
 
-static void *field_of(struct options *o, const struct option_row *row)
+static void *options_field_of(struct options *o, const struct option_row *row)
 {
 	return (char *)o + row->field;
 }
@@ -512,13 +512,13 @@ static void *field_of(struct options *o, const struct option_row *row)
 static int take_flag(struct options *o, const struct option_row *row, const char *text)
 {
 	(void)text;
-	*(bool *)field_of(o, row) = true;
+	*(bool *)options_field_of(o, row) = true;
 	return 0;
 }
 
 /* Parse @text within the limits of @row, which are parsed the same way. */
-static int take_number(const struct options *o, const struct option_row *row, const char *text,
-		       int (*parse)(const char *, u64 *), const char *what, u64 *out)
+static int options_take_number(const struct options *o, const struct option_row *row, const char *text,
+			       int (*parse)(const char *, u64 *), const char *what, u64 *out)
 {
 	u64 min = 0;
 	u64 max = 0;
@@ -537,33 +537,34 @@ static int take_u32(struct options *o, const struct option_row *row, const char 
 {
 	u64 value;
 
-	if (take_number(o, row, text, parse_u64, "a number", &value))
+	if (options_take_number(o, row, text, parse_u64, "a number", &value))
 		return -EINVAL;
-	*(u32 *)field_of(o, row) = value;
+	*(u32 *)options_field_of(o, row) = value;
 	return 0;
 }
 
 static int take_u64(struct options *o, const struct option_row *row, const char *text)
 {
-	return take_number(o, row, text, parse_u64, "a number", field_of(o, row));
+	return options_take_number(o, row, text, parse_u64, "a number", options_field_of(o, row));
 }
 
 static int take_size(struct options *o, const struct option_row *row, const char *text)
 {
-	return take_number(o, row, text, parse_size, "a size such as 4096, 64K or 1M", field_of(o, row));
+	return options_take_number(o, row, text, parse_size, "a size such as 4096, 64K or 1M",
+				   options_field_of(o, row));
 }
 
 static int take_duration(struct options *o, const struct option_row *row, const char *text)
 {
-	return take_number(o, row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
-			   field_of(o, row));
+	return options_take_number(o, row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
+				   options_field_of(o, row));
 }
 
-static int take_text(struct options *o, const struct option_row *row, const char *text)
+static int options_take_text(struct options *o, const struct option_row *row, const char *text)
 {
 	if (!*text)
 		return options_bad_value(o, row, "must not be empty");
-	*(const char **)field_of(o, row) = text;
+	*(const char **)options_field_of(o, row) = text;
 	return 0;
 }
 
@@ -581,7 +582,7 @@ static int take_list(struct options *o, const struct option_row *row, const char
 {
 	if (!*text)
 		return options_bad_value(o, row, "must not be empty");
-	return options_list_add(field_of(o, row), text);
+	return options_list_add(options_field_of(o, row), text);
 }
 
 static int take_html(struct options *o, const struct option_row *row, const char *text)
@@ -590,7 +591,7 @@ static int take_html(struct options *o, const struct option_row *row, const char
 
 	if (len <= 5 || strcmp(text + len - 5, ".html"))
 		return options_bad_value(o, row, "%s: must end in .html", text);
-	return options_list_add(field_of(o, row), text);
+	return options_list_add(options_field_of(o, row), text);
 }
 
 static int take_usdt(struct options *o, const struct option_row *row, const char *text)
@@ -611,7 +612,7 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 
 	for (size_t i = 0; row->choice(i); i++) {
 		if (!strcmp(row->choice(i), text)) {
-			*(u32 *)field_of(o, row) = i;
+			*(u32 *)options_field_of(o, row) = i;
 			return 0;
 		}
 		used += snprintf(words + used, sizeof(words) - used, " %s", row->choice(i));
@@ -649,28 +650,28 @@ static int take_alloc(struct options *o, const struct option_row *row, const cha
 static int take_scan(struct options *o, const struct option_row *row, const char *text)
 {
 	(void)text;
-	*(u32 *)field_of(o, row) = SCAN_ALWAYS;
+	*(u32 *)options_field_of(o, row) = SCAN_ALWAYS;
 	return 0;
 }
 
 static int take_no_scan(struct options *o, const struct option_row *row, const char *text)
 {
 	(void)text;
-	*(u32 *)field_of(o, row) = SCAN_NEVER;
+	*(u32 *)options_field_of(o, row) = SCAN_NEVER;
 	return 0;
 }
 
 static int take_check(struct options *o, const struct option_row *row, const char *text)
 {
 	(void)text;
-	*(u32 *)field_of(o, row) = CHECK_ALWAYS;
+	*(u32 *)options_field_of(o, row) = CHECK_ALWAYS;
 	return 0;
 }
 
 static int take_no_check(struct options *o, const struct option_row *row, const char *text)
 {
 	(void)text;
-	*(u32 *)field_of(o, row) = CHECK_NEVER;
+	*(u32 *)options_field_of(o, row) = CHECK_NEVER;
 	return 0;
 }
 
@@ -705,7 +706,7 @@ static int take_why(struct options *o, const struct option_row *row, const char 
 
 static int take_mask(struct options *o, const struct option_row *row, const char *text)
 {
-	if (parse_hex(text, field_of(o, row)) || !*(u64 *)field_of(o, row))
+	if (parse_hex(text, options_field_of(o, row)) || !*(u64 *)options_field_of(o, row))
 		return options_bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
 	return 0;
 }
@@ -722,7 +723,7 @@ static int take_between(struct options *o, const struct option_row *row, const c
 
 static int take_cost(struct options *o, const struct option_row *row, const char *text)
 {
-	if (parse_percent(text, field_of(o, row)))
+	if (parse_percent(text, options_field_of(o, row)))
 		return options_bad_value(o, row, "%s: must be a percentage such as 5%% or 0.5%%", text);
 	o->has_max_cost = text != row->def;
 	return 0;

@@ -26,7 +26,7 @@ struct getopt_tables {
 	char shorts[2 + 2 * OPTIONS_MAX + 1];
 };
 
-static void make_tables(struct getopt_tables *t, const struct command *command)
+static void options_parse_make_tables(struct getopt_tables *t, const struct command *command)
 {
 	struct option *l = t->longs;
 	char *s = t->shorts;
@@ -48,7 +48,7 @@ static void make_tables(struct getopt_tables *t, const struct command *command)
 	}
 }
 
-static const struct option_row *row_of(int id)
+static const struct option_row *options_parse_row_of(int id)
 {
 	if (id >= FIRST_ID)
 		return &option_rows[id - FIRST_ID];
@@ -73,21 +73,22 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 	int err = 0;
 	int id;
 
-	make_tables(&tables, o->command);
+	options_parse_make_tables(&tables, o->command);
 	opterr = 0;
 	optind = 0; /* glibc and musl: begin anew */
 	while (!err && (id = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
 		if (id == '?') {
-			mistake_option(o->command, optopt ? row_of(optopt) : NULL, argv[optind - 1],
-				       optopt < FIRST_ID ? optopt : 0);
+			mistake_option(o->command, optopt ? options_parse_row_of(optopt) : NULL,
+				       argv[optind - 1], optopt < FIRST_ID ? optopt : 0);
 			return -EINVAL;
 		}
 		if (id == ':') {
-			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
+			error("--%s: needs an argument, %s", options_parse_row_of(optopt)->name,
+			      options_parse_row_of(optopt)->arg);
 			return -EINVAL;
 		}
-		err = row_of(id)->take(o, row_of(id), optarg);
-		o->has_top |= row_of(id)->field == offsetof(struct options, top);
+		err = options_parse_row_of(id)->take(o, options_parse_row_of(id), optarg);
+		o->has_top |= options_parse_row_of(id)->field == offsetof(struct options, top);
 	}
 	*end = optind;
 	return err;

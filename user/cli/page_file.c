@@ -48,7 +48,7 @@ static int make_own(struct page_file *f)
 	return out_give_to_caller(fd);
 }
 
-static int add_own(struct page_file *f, struct output_options *o)
+static int page_file_add_own(struct page_file *f, struct output_options *o)
 {
 	int err = make_own(f);
 
@@ -85,7 +85,7 @@ static _Noreturn void run_opener(int fd)
 	_exit(127);
 }
 
-static int start_opener(struct page_file *f)
+static int page_file_start_opener(struct page_file *f)
 {
 	int fds[2];
 
@@ -119,11 +119,11 @@ int page_file_init(struct page_file *f, struct output_options *o)
 		error("--open: %s: cannot open a name with placeholders", f->path);
 		return -EINVAL;
 	}
-	err = f->path ? 0 : add_own(f, o);
+	err = f->path ? 0 : page_file_add_own(f, o);
 	if (err)
 		error("--open: cannot make a directory for the page: %s", strerror(-err));
 	if (!err) {
-		err = start_opener(f);
+		err = page_file_start_opener(f);
 		if (err)
 			error("--open: %s", strerror(-err));
 	}

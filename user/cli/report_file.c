@@ -15,7 +15,8 @@
 #include "user/session/session_replay.h"
 
 /* The report on the recording @path as JSON; the caller owns *@text. Logs. */
-static int replay(const struct options *o, const char *path, char **text, size_t *len, int *status)
+static int report_file_replay(const struct options *o, const char *path, char **text, size_t *len,
+			      int *status)
 {
 	const struct session_options so = options_session(o);
 	const struct output_options oo = options_output(o);
@@ -44,7 +45,7 @@ int report_file_load(const struct options *o, const char *path, char **text, siz
 	int is_json = saved_is_json(path), err;
 
 	if (!is_json) {
-		err = replay(o, path, text, len, status);
+		err = report_file_replay(o, path, text, len, status);
 		return err ? session_replay_status(err) : STATUS_DONE;
 	}
 	err = is_json < 0 ? is_json : saved_load(path, text, len);

@@ -44,7 +44,7 @@ static void places_fini(struct allowed_places *p)
 }
 
 /* Capabilities for files in the places. @is_recorded: files of a recording are made one after the other. */
-static u64 capabilities(const struct allowed_places *p, bool is_recorded)
+static u64 rights_capabilities(const struct allowed_places *p, bool is_recorded)
 {
 	uid_t uid;
 	gid_t gid;
@@ -58,7 +58,7 @@ void rights_keep_files(const struct options *o, const struct outputs *outs)
 	struct allowed_places p = { .nr = 0 };
 
 	find_places(&p, outs);
-	privileges_drop(o->debuginfod ? PRIVILEGES_PEER : PRIVILEGES_FILES, capabilities(&p, false));
+	privileges_drop(o->debuginfod ? PRIVILEGES_PEER : PRIVILEGES_FILES, rights_capabilities(&p, false));
 	if (!o->debuginfod && !p.is_cut)
 		landlock_forbid_writes(p.dirs, p.nr);
 	places_fini(&p);
@@ -69,6 +69,6 @@ void rights_keep_peer(const struct options *o, const struct outputs *outs)
 	struct allowed_places p = { .nr = 0 };
 
 	find_places(&p, outs);
-	privileges_drop(PRIVILEGES_PEER, capabilities(&p, o->record));
+	privileges_drop(PRIVILEGES_PEER, rights_capabilities(&p, o->record));
 	places_fini(&p);
 }

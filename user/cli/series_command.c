@@ -30,7 +30,7 @@ bool series_is_directory(const char *path)
 }
 
 /* Add the report @path to a series. 0 or an exit status. */
-static int add_file(const struct options *o, struct series *s, const char *path, int *status)
+static int series_command_add_file(const struct options *o, struct series *s, const char *path, int *status)
 {
 	auto_free char *text = NULL;
 	const char *why = NULL;
@@ -80,19 +80,19 @@ static int add_directory(const struct options *o, struct series *s, const char *
 		if (!err && asprintf(&file, "%s/%s", path, list[i]->d_name) < 0)
 			err = report_file_refuse(o, path, -ENOMEM, NULL, 0);
 		else if (!err)
-			err = add_file(o, s, file, status);
+			err = series_command_add_file(o, s, file, status);
 		free(list[i]);
 	}
 	free(list);
 	return err;
 }
 
-static int write_text(FILE *out, const struct series *s, u32 top)
+static int series_command_write_text(FILE *out, const struct series *s, u32 top)
 {
 	return series_write_text(out, s, top);
 }
 
-static int write_json(FILE *out, const struct series *s, u32 top)
+static int series_command_write_json(FILE *out, const struct series *s, u32 top)
 {
 	(void)top;
 	return series_write_json(out, s);
@@ -107,7 +107,9 @@ static int write_html(FILE *out, const struct series *s, u32 top)
 static const struct writer {
 	const char *format; /* of report_formats */
 	int (*write)(FILE *out, const struct series *s, u32 top);
-} writers[] = { { "text", write_text }, { "json", write_json }, { "html", write_html } };
+} writers[] = { { "text", series_command_write_text },
+		{ "json", series_command_write_json },
+		{ "html", write_html } };
 
 static const struct writer *writer_of(const char *format)
 {
@@ -140,8 +142,8 @@ static int choose_writers(const struct options *o, const struct outputs *outs,
 }
 
 /* Write the series to all outputs, each file whole or not at all. Logs. */
-static int write_all(const struct options *o, const struct series *s, struct outputs *outs,
-		     const struct writer *const *chosen, size_t nr)
+static int series_command_write_all(const struct options *o, const struct series *s, struct outputs *outs,
+				    const struct writer *const *chosen, size_t nr)
 {
 	FILE *files[MAX_OUTPUTS] = { NULL };
 	int fds[MAX_OUTPUTS], err = 0;
@@ -162,7 +164,7 @@ static int write_all(const struct options *o, const struct series *s, struct out
 }
 
 /* Returns an exit status. */
-static int run(const struct options *o, struct outputs *outs)
+static int series_command_run(const struct options *o, struct outputs *outs)
 {
 	const struct writer *chosen[MAX_OUTPUTS];
 	struct series *s = NULL;
@@ -177,13 +179,13 @@ static int run(const struct options *o, struct outputs *outs)
 	if (o->nr_args == 1)
 		failed = add_directory(o, s, o->args[0], &status);
 	for (size_t i = 0; o->nr_args > 1 && i < o->nr_args && !failed; i++)
-		failed = add_file(o, s, o->args[i], &status);
+		failed = series_command_add_file(o, s, o->args[i], &status);
 	if (!failed) {
 		err = series_end(s);
 		if (err)
 			error("%s: %s", o->command->name, strerror(-err));
 		else
-			err = write_all(o, s, outs, chosen, nr);
+			err = series_command_write_all(o, s, outs, chosen, nr);
 	}
 	series_free(s);
 	return failed ? failed : err ? STATUS_UNTRUSTED : status;
@@ -202,7 +204,7 @@ int series_command(const struct options *o)
 		err = outputs_new(&outs, &oo, stdout);
 	if (!err)
 		rights_keep_files(o, outs);
-	status = err ? outputs_status(err) : run(o, outs);
+	status = err ? outputs_status(err) : series_command_run(o, outs);
 	if (o->open && status == STATUS_DONE && page_file_open(&page))
 		status = STATUS_IMPOSSIBLE;
 	outputs_free(outs);

@@ -38,7 +38,7 @@ static void poll_session(const struct tracees *t)
 }
 
 /* The program has a new image; nothing of it has run. */
-static void on_exec(void *ctx, pid_t pid)
+static void tracees_on_exec(void *ctx, pid_t pid)
 {
 	struct tracees *t = ctx;
 
@@ -52,7 +52,7 @@ static void on_exec(void *ctx, pid_t pid)
 		t->is_attached = !session_attach(t->session, pid, true);
 }
 
-static int stop_process(void *ctx, pid_t pid, u64 max_ns)
+static int tracees_stop_process(void *ctx, pid_t pid, u64 max_ns)
 {
 	const struct tracees *t = ctx;
 
@@ -73,7 +73,7 @@ static int call_in_process(void *ctx, pid_t pid, struct thread_request *request)
 	return launch_call(t->launch, pid, request);
 }
 
-static void attend(void *ctx)
+static void tracees_attend(void *ctx)
 {
 	const struct tracees *t = ctx;
 
@@ -82,7 +82,8 @@ static void attend(void *ctx)
 
 const struct session_stopper *tracees_stopper(struct tracees *t)
 {
-	t->stopper = (struct session_stopper){ t, stop_process, release_process, call_in_process, attend };
+	t->stopper = (struct session_stopper){ t, tracees_stop_process, release_process, call_in_process,
+					       tracees_attend };
 	return t->launch ? &t->stopper : NULL;
 }
 
@@ -91,7 +92,7 @@ void tracees_check(struct tracees *t)
 	session_check(t->session, tracees_stopper(t));
 }
 
-static void on_born(void *ctx, pid_t pid)
+static void tracees_on_born(void *ctx, pid_t pid)
 {
 	const struct tracees *t = ctx;
 
@@ -99,7 +100,7 @@ static void on_born(void *ctx, pid_t pid)
 		session_born(t->session, pid);
 }
 
-static void on_mapped(void *ctx, pid_t pid)
+static void tracees_on_mapped(void *ctx, pid_t pid)
 {
 	struct tracees *t = ctx;
 
@@ -109,7 +110,7 @@ static void on_mapped(void *ctx, pid_t pid)
 	tracees_check(t);
 }
 
-static void on_exiting(void *ctx, pid_t pid, int status)
+static void tracees_on_exiting(void *ctx, pid_t pid, int status)
 {
 	const struct tracees *t = ctx;
 
@@ -122,14 +123,14 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 		session_scan_exiting(t->session, pid);
 }
 
-static struct thread_stop reason(void *ctx, pid_t tid)
+static struct thread_stop tracees_reason(void *ctx, pid_t tid)
 {
 	const struct tracees *t = ctx;
 
 	return session_stop_reason(t->session, tid);
 }
 
-static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
+static bool tracees_on_trapped(void *ctx, pid_t pid, pid_t tid)
 {
 	const struct tracees *t = ctx;
 
@@ -137,17 +138,17 @@ static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
 }
 
 /* The last moment at which its threads can be stopped for a verdict. */
-static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
+static void tracees_on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
 	const struct tracees *t = ctx;
 
 	if (why == THREAD_STOP_UNTRACED)
-		on_exiting(ctx, pid, 0);
+		tracees_on_exiting(ctx, pid, 0);
 	if (is_tracing(t))
 		session_left(t->session, pid, why);
 }
 
-static void on_ended(void *ctx, pid_t pid, int status)
+static void tracees_on_ended(void *ctx, pid_t pid, int status)
 {
 	const struct tracees *t = ctx;
 
@@ -160,12 +161,12 @@ static void on_ended(void *ctx, pid_t pid, int status)
 struct launch_hooks tracees_hooks(struct tracees *t)
 {
 	return (struct launch_hooks){ .ctx = t,
-				      .exec = on_exec,
-				      .mapped = on_mapped,
-				      .exiting = on_exiting,
-				      .ended = on_ended,
-				      .reason = reason,
-				      .trapped = on_trapped,
-				      .leaving = on_leaving,
-				      .born = on_born };
+				      .exec = tracees_on_exec,
+				      .mapped = tracees_on_mapped,
+				      .exiting = tracees_on_exiting,
+				      .ended = tracees_on_ended,
+				      .reason = tracees_reason,
+				      .trapped = tracees_on_trapped,
+				      .leaving = tracees_on_leaving,
+				      .born = tracees_on_born };
 }

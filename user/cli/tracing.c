@@ -98,7 +98,7 @@ static int check_names(const struct options *o)
 }
 
 /* The kernel would end heaptap while it loads the programs of BPF, and nobody would know why. */
-static void choose_backend(struct session_options *so)
+static void tracing_choose_backend(struct session_options *so)
 {
 	const u64 needed = 40 << 20, room = snapshot_price_room(getpid());
 
@@ -139,7 +139,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		goto out;
 	status = STATUS_IMPOSSIBLE;
-	choose_backend(&so);
+	tracing_choose_backend(&so);
 	if (session_new(&s, &so, outs, is_launch))
 		goto out;
 	if (so.between)
