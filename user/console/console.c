@@ -25,7 +25,7 @@ enum { POLL_MS = 20, IDLE_MS = 1000, ALIVE_ROUNDS = 5 };
 static const char PROMPT[] = "heaptap> ", HOLDING_PROMPT[] = "heaptap (holding)> ";
 
 /* Enter the events that came since the last round. */
-static void take_events(struct console *c)
+static void console_take_events(struct console *c)
 {
 	size_t running;
 
@@ -84,7 +84,7 @@ enum console_news console_round(struct console *c, enum console_wait wait)
 		timeout_ms = 1;
 	control_watch(c->control, input);
 	event = control_wait(c->control, fd, timeout_ms, &sig);
-	take_events(c);
+	console_take_events(c);
 	if (wait != WAIT_NOT)
 		console_log_flush(c, false);
 	switch (event) {
@@ -118,7 +118,7 @@ int console_refuse(const struct console *c, int err, const char *fmt, ...)
 }
 
 /* The command @name, if it exists and can be used here; else NULL, logged. */
-static const struct console_command *find(struct console *c, const char *name, size_t nr_args)
+static const struct console_command *console_command_here(struct console *c, const char *name, size_t nr_args)
 {
 	const struct console_command *cmd;
 	char names[256] = "";
@@ -177,7 +177,7 @@ static void give_out(struct console *c, const char *text, size_t len, int err)
 
 static void run_words(struct console *c, char **words, size_t nr)
 {
-	const struct console_command *cmd = find(c, words[0], nr - 1);
+	const struct console_command *cmd = console_command_here(c, words[0], nr - 1);
 	auto_free char *text = NULL;
 	size_t len = 0;
 	int err;
@@ -226,7 +226,7 @@ void console_run(struct console *c, char *line)
 }
 
 /* The next typed line or line of a script. The caller owns *@line. False at the end of the input. */
-static bool next_line(struct console *c, const char *prompt, char **line)
+static bool console_next_line(struct console *c, const char *prompt, char **line)
 {
 	int got = 0;
 
@@ -259,7 +259,7 @@ bool console_ask(struct console *c, const char *question)
 {
 	auto_free char *line = NULL;
 
-	return c->is_terminal && next_line(c, question, &line) && !strcmp(line, "yes");
+	return c->is_terminal && console_next_line(c, question, &line) && !strcmp(line, "yes");
 }
 
 static void run_list(struct console *c)
@@ -282,7 +282,7 @@ void console_serve(struct console *c)
 	while (c->input && !c->is_over) {
 		auto_free char *line = NULL;
 
-		if (!next_line(c, c->held ? HOLDING_PROMPT : PROMPT, &line))
+		if (!console_next_line(c, c->held ? HOLDING_PROMPT : PROMPT, &line))
 			break;
 		if (c->is_terminal && *line)
 			console_input_remember(c->input, line);

@@ -27,7 +27,7 @@ struct break_point {
 	int err;		   /* of the stop */
 };
 
-static int prepare(void *ctx, const struct report *r)
+static int console_break_prepare(void *ctx, const struct report *r)
 {
 	struct break_point *b = ctx;
 	struct console *c = b->console;
@@ -44,7 +44,7 @@ static int prepare(void *ctx, const struct report *r)
 	return err ? console_refuse(c, err, "break: PID %d: %s", (int)p->target->pid, strerror(-err)) : 0;
 }
 
-static bool is_wanted(const struct break_point *b, const struct heap_event *ev)
+static bool console_break_is_wanted(const struct break_point *b, const struct heap_event *ev)
 {
 	bool is_alloc = ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END;
 
@@ -55,18 +55,18 @@ static bool is_wanted(const struct break_point *b, const struct heap_event *ev)
 	return (is_alloc || ev->h.kind == EVENT_FREE) && ev->h.fn < ALLOC_MAX_FNS && b->wants[ev->h.fn];
 }
 
-static void take_event(struct session_listener *listener, const struct heap_event *ev)
+static void console_break_take_event(struct session_listener *listener, const struct heap_event *ev)
 {
 	struct break_point *b = (struct break_point *)listener;
 
-	if (b->call.time_ns || !is_wanted(b, ev))
+	if (b->call.time_ns || !console_break_is_wanted(b, ev))
 		return;
 	b->call = *ev;
 	b->err = held_process_stop(b->console->held);
 	b->delay_ns = clock_now_ns() - ev->time_ns;
 }
 
-static bool has_called(const struct console *c, void *arg)
+static bool console_break_has_called(const struct console *c, void *arg)
 {
 	const struct break_point *b = arg;
 
@@ -75,15 +75,15 @@ static bool has_called(const struct console *c, void *arg)
 }
 
 /* Wait for the call, and stop the process. 0; -EINTR: broken off; -errno, logged. */
-static int wait_for_call(struct break_point *b)
+static int console_break_wait_for_call(struct break_point *b)
 {
 	struct console *c = b->console;
 	enum wait_end end;
 
-	b->listener.event = take_event;
+	b->listener.event = console_break_take_event;
 	session_listen(c->session, &b->listener);
 	c->is_eager = true;
-	end = console_wait_for(c, 0, has_called, b);
+	end = console_wait_for(c, 0, console_break_has_called, b);
 	c->is_eager = false;
 	session_unlisten(c->session, &b->listener);
 	if (b->call.time_ns && !b->err)
@@ -93,7 +93,7 @@ static int wait_for_call(struct break_point *b)
 	return b->err ? console_refuse(c, b->err, "break: %s", strerror(-b->err)) : -EINTR;
 }
 
-static int describe(void *ctx, const struct report *r)
+static int console_break_describe(void *ctx, const struct report *r)
 {
 	struct break_point *b = ctx;
 	FILE *out = b->console->out;
@@ -110,7 +110,7 @@ void console_break_end(struct console *c)
 }
 
 /* A caller by its id, or functions by their name. */
-static int parse(struct break_point *b)
+static int console_break_parse(struct break_point *b)
 {
 	struct console *c = b->console;
 	u64 caller;
@@ -140,13 +140,13 @@ int console_break(struct console *c, size_t nr, char **words)
 	if (c->held)
 		return console_refuse(c, -EINVAL, "break: PID %d waits already: see 'help continue'",
 				      (int)held_process_pid(c->held));
-	err = parse(&b);
+	err = console_break_parse(&b);
 	if (!err)
-		err = session_show(c->session, c->pid, prepare, &b);
+		err = session_show(c->session, c->pid, console_break_prepare, &b);
 	if (!err)
-		err = wait_for_call(&b);
+		err = console_break_wait_for_call(&b);
 	if (!err)
-		return session_show(c->session, c->pid, describe, &b);
+		return session_show(c->session, c->pid, console_break_describe, &b);
 	console_break_end(c);
 	return err == -EINTR ? 0 : err;
 }

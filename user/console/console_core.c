@@ -27,7 +27,7 @@ struct core_wish {
 	struct heap_event call; /* its call; time 0 = none yet */
 };
 
-static int find_process(void *ctx, const struct report *r)
+static int console_core_find_process(void *ctx, const struct report *r)
 {
 	struct core_wish *w = ctx;
 	const struct report_process *p = console_only_process(w->console, "core", r);
@@ -43,7 +43,7 @@ static int find_process(void *ctx, const struct report *r)
 	return 0;
 }
 
-static void take_event(struct session_listener *listener, const struct heap_event *ev)
+static void console_core_take_event(struct session_listener *listener, const struct heap_event *ev)
 {
 	struct core_wish *w = (struct core_wish *)listener;
 	bool is_alloc = ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END;
@@ -53,7 +53,7 @@ static void take_event(struct session_listener *listener, const struct heap_even
 		w->call = *ev;
 }
 
-static bool has_called(const struct console *c, void *arg)
+static bool console_core_has_called(const struct console *c, void *arg)
 {
 	const struct core_wish *w = arg;
 
@@ -62,15 +62,15 @@ static bool has_called(const struct console *c, void *arg)
 }
 
 /* Wait for the call. 0; -EINTR: broken off; -ESRCH, logged. */
-static int wait_for_call(struct core_wish *w)
+static int console_core_wait_for_call(struct core_wish *w)
 {
 	struct console *c = w->console;
 	enum wait_end end;
 
-	w->listener.event = take_event;
+	w->listener.event = console_core_take_event;
 	session_listen(c->session, &w->listener);
 	c->is_eager = true;
-	end = console_wait_for(c, 0, has_called, w);
+	end = console_wait_for(c, 0, console_core_has_called, w);
 	c->is_eager = false;
 	session_unlisten(c->session, &w->listener);
 	if (end == WAIT_ENDED)
@@ -78,7 +78,7 @@ static int wait_for_call(struct core_wish *w)
 	return end == WAIT_ENOUGH ? 0 : -EINTR;
 }
 
-static const char *reason(int err)
+static const char *console_core_reason(int err)
 {
 	switch (err) {
 	case -EOPNOTSUPP:
@@ -92,7 +92,7 @@ static const char *reason(int err)
 	}
 }
 
-static void describe(const struct core_wish *w, const struct core_sums *sums, u64 delay_ns)
+static void console_core_describe(const struct core_wish *w, const struct core_sums *sums, u64 delay_ns)
 {
 	FILE *out = w->console->out;
 
@@ -112,7 +112,7 @@ static void describe(const struct core_wish *w, const struct core_sums *sums, u6
 			human_count(sums->nr_unstopped).text);
 }
 
-static int make_core(struct core_wish *w)
+static int console_core_make_core(struct core_wish *w)
 {
 	struct console *c = w->console;
 	const struct core_options o = { .max_bytes = c->core_limit,
@@ -132,8 +132,8 @@ static int make_core(struct core_wish *w)
 	if (err && is_new)
 		unlink(w->file);
 	if (err)
-		return console_refuse(c, err, "core: PID %d: %s", (int)w->pid, reason(err));
-	describe(w, &sums, delay_ns);
+		return console_refuse(c, err, "core: PID %d: %s", (int)w->pid, console_core_reason(err));
+	console_core_describe(w, &sums, delay_ns);
 	return 0;
 }
 
@@ -153,10 +153,10 @@ int console_core(struct console *c, size_t nr, char **words)
 	w.caller = (u32)caller;
 	err = console_file_check(c, w.file, false);
 	if (!err)
-		err = session_show(c->session, c->pid, find_process, &w);
+		err = session_show(c->session, c->pid, console_core_find_process, &w);
 	if (!err && w.caller)
-		err = wait_for_call(&w);
+		err = console_core_wait_for_call(&w);
 	if (err == -EINTR)
 		return 0;
-	return err ? err : make_core(&w);
+	return err ? err : console_core_make_core(&w);
 }

@@ -96,7 +96,7 @@ static char *next_word(const char *text, int state)
 }
 
 /* Without words readline completes names of files. */
-static char **complete(const char *text, int start, int end)
+static char **console_edit_complete(const char *text, int start, int end)
 {
 	(void)end;
 	rl_attempted_completion_over = edit.words(rl_line_buffer, start, "", 0) != NULL;
@@ -115,7 +115,7 @@ void console_edit_begin(console_words_fn words)
 	rl_readline_name = "heaptap";
 	/* heaptap reads signals from a descriptor, in user/session/control.c. */
 	rl_catch_signals = 0;
-	rl_attempted_completion_function = complete;
+	rl_attempted_completion_function = console_edit_complete;
 	stifle_history(MAX_HISTORY);
 	console_history_load(keep_line, NULL);
 }

@@ -50,7 +50,7 @@ static void make_directories(const char *path)
 }
 
 /* Open the directory of the history, if it is ours and nobody else can write to it. */
-static int open_directory(bool is_made)
+static int console_history_open_directory(bool is_made)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	char path[MAX_PATH];
@@ -79,7 +79,7 @@ static int open_directory(bool is_made)
 
 void console_history_load(void (*keep)(void *ctx, const char *line), void *ctx)
 {
-	auto_close int dir = open_directory(false);
+	auto_close int dir = console_history_open_directory(false);
 	auto_fclose FILE *in = NULL;
 	auto_free char *line = NULL;
 	size_t room = 0;
@@ -120,7 +120,7 @@ static int write_lines(int fd, const char *(*line_at)(size_t i))
 
 void console_history_save(const char *(*line_at)(size_t i))
 {
-	auto_close int dir = open_directory(true);
+	auto_close int dir = console_history_open_directory(true);
 	int fd, err;
 
 	if (dir < 0) {

@@ -86,7 +86,7 @@ void console_input_drop(struct console_input *in)
 }
 
 /* Read more bytes, if there are any. */
-static int read_some(struct console_input *in)
+static int console_input_read_some(struct console_input *in)
 {
 	ssize_t len;
 
@@ -111,7 +111,7 @@ int console_input_take(struct console_input *in, char **line)
 		in->is_shown &= !err;
 		return err;
 	}
-	err = has_line(in) ? 0 : read_some(in);
+	err = has_line(in) ? 0 : console_input_read_some(in);
 	if (err)
 		return err;
 	end = in->nr ? memchr(in->bytes, '\n', in->nr) : NULL;

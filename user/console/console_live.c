@@ -99,7 +99,7 @@ int console_status(struct console *c, size_t nr, char **words)
 	return 0;
 }
 
-static int write_line(void *ctx, const struct report *r)
+static int console_live_write_line(void *ctx, const struct report *r)
 {
 	struct console *c = ctx;
 	u64 live = 0, blocks = 0, allocs = 0, frees = 0, lost = 0;
@@ -136,7 +136,7 @@ int console_monitor(struct console *c, size_t nr, char **words)
 	c->out = c->file ? shown : stdout;
 	for (u64 i = 0; goes_on && !err && (!times || i < times); i++) {
 		goes_on = console_wait_for(c, interval, NULL, NULL) == WAIT_TIMED_OUT;
-		err = session_show(c->session, c->pid, write_line, c);
+		err = session_show(c->session, c->pid, console_live_write_line, c);
 		if (fflush(c->out))
 			goes_on = false;
 	}
@@ -228,7 +228,7 @@ static int write_asked(void *ctx, const struct report *r)
 	return err;
 }
 
-static int write_whys(void *ctx, const struct report *r)
+static int console_live_write_whys(void *ctx, const struct report *r)
 {
 	struct console *c = ctx;
 	struct report shown = *r;
@@ -254,12 +254,12 @@ int console_why(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "why: %s: must be an address such as 0x55d0c0de10",
 				      words[0]);
 	c->options.session.verdict.why_addr = addr;
-	err = console_with_verdict(c, addr ? write_asked : write_whys, c);
+	err = console_with_verdict(c, addr ? write_asked : console_live_write_whys, c);
 	c->options.session.verdict.why_addr = 0;
 	return err;
 }
 
-static int tune(struct console *c, const struct tuning *t)
+static int console_live_tune(struct console *c, const struct tuning *t)
 {
 	int err = session_tune(c->session, t);
 
@@ -276,7 +276,7 @@ int console_stop(struct console *c, size_t nr, char **words)
 	if (t.is_paused)
 		return console_refuse(c, -EINVAL, "stop: calls are not seen already");
 	t.is_paused = true;
-	return tune(c, &t);
+	return console_live_tune(c, &t);
 }
 
 int console_start(struct console *c, size_t nr, char **words)
@@ -288,7 +288,7 @@ int console_start(struct console *c, size_t nr, char **words)
 	if (!session_note_resume_all(c->session) && !t.is_paused)
 		return console_refuse(c, -EINVAL, "start: calls are seen already");
 	t.is_paused = false;
-	return tune(c, &t);
+	return console_live_tune(c, &t);
 }
 
 int console_depth(struct console *c, size_t nr, char **words)
@@ -301,7 +301,7 @@ int console_depth(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "depth: %s: must be a number of frames, up to %d", words[0],
 				      STACK_MAX_FRAMES);
 	t.depth = (u32)depth;
-	return tune(c, &t);
+	return console_live_tune(c, &t);
 }
 
 int console_filter(struct console *c, size_t nr, char **words)
@@ -314,7 +314,7 @@ int console_filter(struct console *c, size_t nr, char **words)
 				      words[nr - 1]);
 	if (t.max_size && t.max_size < t.min_size)
 		return console_refuse(c, -EINVAL, "filter: the most must not be less than the least");
-	return tune(c, &t);
+	return console_live_tune(c, &t);
 }
 
 int console_mark(struct console *c, size_t nr, char **words)
@@ -491,7 +491,7 @@ int console_kill(struct console *c, size_t nr, char **words)
 }
 
 /* Read the recording anew, up to the end of @between (NULL = all of it). */
-static int read_anew(struct console *c, const struct span *between)
+static int console_live_read_anew(struct console *c, const struct span *between)
 {
 	struct session *s;
 	int err;
@@ -527,7 +527,7 @@ int console_goto(struct console *c, size_t nr, char **words)
 	if (!err)
 		return 0;
 	if (err == -EAGAIN) {
-		err = read_anew(c, is_end ? NULL : &c->between);
+		err = console_live_read_anew(c, is_end ? NULL : &c->between);
 		if (!err)
 			return 0;
 		c->between = before;
@@ -536,7 +536,7 @@ int console_goto(struct console *c, size_t nr, char **words)
 		c->between = before;
 		/* Once more what was shown before, whether Ctrl-C was pressed or not. */
 		c->options.session.is_unwanted = NULL;
-		if (read_anew(c, before_span))
+		if (console_live_read_anew(c, before_span))
 			c->is_over = true;
 	}
 	return err == -ERANGE ? -EINVAL : err;

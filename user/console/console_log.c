@@ -45,7 +45,7 @@ struct console_log {
 };
 
 /* A realloc is one call: its result comes with its end. */
-static void take_event(struct session_listener *listener, const struct heap_event *ev)
+static void console_log_take_event(struct session_listener *listener, const struct heap_event *ev)
 {
 	struct console_log *l = (struct console_log *)listener;
 
@@ -88,7 +88,7 @@ static void print_arguments(FILE *out, const struct alloc_fn *fn, const struct h
 }
 
 /* "operator new(size)" has words for its arguments in its name. */
-static void print_name(FILE *out, const struct alloc_fn *fn)
+static void console_log_print_name(FILE *out, const struct alloc_fn *fn)
 {
 	char name[128];
 
@@ -96,7 +96,7 @@ static void print_name(FILE *out, const struct alloc_fn *fn)
 	escape_text(out, name);
 }
 
-static const struct report_process *find_process(const struct report *r, u32 pid)
+static const struct report_process *console_log_find_process(const struct report *r, u32 pid)
 {
 	for (size_t i = r->nr_processes; i-- > 0;)
 		if ((u32)r->processes[i].target->pid == pid)
@@ -106,7 +106,7 @@ static const struct report_process *find_process(const struct report *r, u32 pid
 
 int console_log_print(FILE *out, const struct report *r, const struct heap_event *ev)
 {
-	const struct report_process *p = find_process(r, ev->h.pid);
+	const struct report_process *p = console_log_find_process(r, ev->h.pid);
 	u64 start_ns = r->time_ns - r->duration_ns;
 	const struct alloc_fn *fn;
 	char names[512];
@@ -116,7 +116,7 @@ int console_log_print(FILE *out, const struct report *r, const struct heap_event
 		return 0;
 	fn = alloc_fn(heap_functions(p->heap), ev->h.fn);
 	fprintf(out, "%12.6f  thread %u  ", (double)(s64)(ev->time_ns - start_ns) / 1e9, ev->h.tid);
-	print_name(out, fn);
+	console_log_print_name(out, fn);
 	print_arguments(out, fn, ev);
 	if (ev->h.kind != EVENT_FREE)
 		fprintf(out, ev->addr ? " = 0x%" PRIx64 : " = NULL", ev->addr);
@@ -174,7 +174,7 @@ void console_log_free(struct console *c)
 }
 
 /* Is @text a name of @fn: "malloc", "operator new", "new", "_Znwm", or "all"? */
-static bool is_named(const struct alloc_fn *fn, const char *text)
+static bool console_log_is_named(const struct alloc_fn *fn, const char *text)
 {
 	static const char operator[] = "operator ";
 	const char *name = fn->name;
@@ -200,7 +200,7 @@ size_t console_log_choose(const struct console *c, const char *text, bool is_wan
 	size_t nr = 0;
 
 	for (size_t i = 1; i < alloc_fn_count(fns); i++) {
-		if (!is_named(alloc_fn(fns, (u16)i), text))
+		if (!console_log_is_named(alloc_fn(fns, (u16)i), text))
 			continue;
 		nr++;
 		if (wants)
@@ -210,7 +210,7 @@ size_t console_log_choose(const struct console *c, const char *text, bool is_wan
 }
 
 /* Print which functions are logged. Operators differ only in their arguments. */
-static void list(struct console *c)
+static void console_log_list(struct console *c)
 {
 	const struct alloc_table *fns = session_functions(c->session);
 	const char *last = "";
@@ -222,7 +222,7 @@ static void list(struct console *c)
 		if (!c->log->wants[i] || (strcspn(last, "(") == len && !strncmp(fn->name, last, len)))
 			continue;
 		fputs(*last ? ", " : "", c->out);
-		print_name(c->out, fn);
+		console_log_print_name(c->out, fn);
 		last = fn->name;
 	}
 	if (*last)
@@ -231,7 +231,7 @@ static void list(struct console *c)
 		fputs("No function is logged.\n", c->out);
 }
 
-static int begin(struct console *c)
+static int console_log_begin(struct console *c)
 {
 	if (c->log)
 		return 0;
@@ -239,7 +239,7 @@ static int begin(struct console *c)
 	if (!c->log)
 		return console_refuse(c, -ENOMEM, "log: %s", strerror(ENOMEM));
 	c->log->rate = RATE;
-	c->log->listener.event = take_event;
+	c->log->listener.event = console_log_take_event;
 	session_listen(c->session, &c->log->listener);
 	return 0;
 }
@@ -260,7 +260,7 @@ int console_log(struct console *c, size_t nr, char **words)
 	int err;
 
 	if (!nr) {
-		list(c);
+		console_log_list(c);
 		return 0;
 	}
 	if (nr == 1 && !strcmp(words[0], "off")) {
@@ -273,7 +273,7 @@ int console_log(struct console *c, size_t nr, char **words)
 				      "log: %s: must be on, off, or a number of calls a second, up "
 				      "to %d",
 				      words[1], MAX_RATE);
-	err = begin(c);
+	err = console_log_begin(c);
 	if (err)
 		return err;
 	console_log_flush(c, true);

@@ -164,8 +164,8 @@ static int print_strings(const struct look *l, const struct memory_view *v, u32 
 }
 
 /* Write the name of the place that the address @value leads to. */
-static int print_place(FILE *out, const struct report *r, const struct report_process *p,
-		       const struct memory_view *v, taddr_t value)
+static int console_memory_print_place(FILE *out, const struct report *r, const struct report_process *p,
+				      const struct memory_view *v, taddr_t value)
 {
 	struct place_block b = { .addr = value };
 	char text[PLACE_MAX];
@@ -198,7 +198,8 @@ static int print_values(const struct look *l, const struct report *r, const stru
 		fputc('\t', out);
 		print_format_write(out, f, bytes + i * f->size);
 		if (f->letter == 'a')
-			err = print_place(out, r, p, v, print_format_value(f, bytes + i * f->size));
+			err = console_memory_print_place(out, r, p, v,
+							 print_format_value(f, bytes + i * f->size));
 	}
 	if (got)
 		fputc('\n', out);
@@ -227,7 +228,7 @@ static int find_variable(struct look *l, const struct report_process *p)
 	return 0;
 }
 
-static int write_memory(void *ctx, const struct report *r)
+static int console_memory_write_memory(void *ctx, const struct report *r)
 {
 	struct look *l = ctx;
 	const struct report_process *p = console_only_process(l->console, l->command, r);
@@ -269,6 +270,6 @@ int console_print(struct console *c, size_t nr, char **words)
 	if (parse_hex(words[0], &l.addr))
 		l.name = words[0];
 	if (!err)
-		err = session_show(c->session, c->pid, write_memory, &l);
+		err = session_show(c->session, c->pid, console_memory_write_memory, &l);
 	return err == -ERANGE ? -EINVAL : err;
 }

@@ -31,7 +31,7 @@ static int write_piece(void *arg)
 	return fwrite(p->text, 1, p->len, stdout) == p->len && !fflush(stdout) ? 0 : -EIO;
 }
 
-static void print(struct console *c, const char *text, size_t len)
+static void console_output_print(struct console *c, const char *text, size_t len)
 {
 	while (len && !c->is_interrupted && !c->is_over) {
 		struct piece piece = { -1, text, len < PORTION ? len : PORTION };
@@ -56,13 +56,13 @@ struct report_options console_look(const struct console *c)
 	return o;
 }
 
-static int refuse(const struct console *c, const char *name, const char *why)
+static int console_output_refuse(const struct console *c, const char *name, const char *why)
 {
 	return console_refuse(c, -EINVAL, "%s: %s", name, why);
 }
 
 /* A pipe or a device loses nothing when it is written to. */
-static bool is_channel(const struct stat *st)
+static bool console_output_is_channel(const struct stat *st)
 {
 	return S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode);
 }
@@ -73,17 +73,19 @@ static bool is_foreign(const struct stat *st)
 	return !S_ISCHR(st->st_mode) && !out_is_trusted_owner(st->st_uid);
 }
 
-static int check(const struct console *c, const char *name, bool appends, const struct stat *st)
+static int console_output_check(const struct console *c, const char *name, bool appends,
+				const struct stat *st)
 {
 	bool force = c->options.output.force;
 
-	if (!is_channel(st) && !S_ISREG(st->st_mode))
-		return refuse(c, name, "exists and is not a regular file");
-	if ((appends || is_channel(st)) && is_foreign(st) && !force)
-		return refuse(c, name, "another user's file is not written to without 'set force on'");
+	if (!console_output_is_channel(st) && !S_ISREG(st->st_mode))
+		return console_output_refuse(c, name, "exists and is not a regular file");
+	if ((appends || console_output_is_channel(st)) && is_foreign(st) && !force)
+		return console_output_refuse(c, name,
+					     "another user's file is not written to without 'set force on'");
 	if (S_ISREG(st->st_mode) && !appends && !force)
-		return refuse(c, name,
-			      "existing file is not overwritten without 'set force on'; '>>' appends");
+		return console_output_refuse(
+			c, name, "existing file is not overwritten without 'set force on'; '>>' appends");
 	return 0;
 }
 
@@ -92,8 +94,8 @@ int console_file_check(const struct console *c, const char *name, bool appends)
 	struct stat st;
 
 	if (!lstat(name, &st))
-		return check(c, name, appends, &st);
-	return errno == ENOENT ? 0 : refuse(c, name, strerror(errno));
+		return console_output_check(c, name, appends, &st);
+	return errno == ENOENT ? 0 : console_output_refuse(c, name, strerror(errno));
 }
 
 /* Open a file that is there, and look again: it may have been replaced since the check. */
@@ -104,7 +106,7 @@ static int open_existing(const struct console *c, const char *name, bool appends
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if (check(c, name, appends, &st))
+	if (console_output_check(c, name, appends, &st))
 		return -EEXIST;
 	if (fcntl(fd, F_SETFL, O_APPEND))
 		return -errno;
@@ -118,10 +120,10 @@ int console_file_open(const struct console *c, const char *name, bool appends, b
 
 	*is_new = false;
 	if (!lstat(name, &st)) {
-		err = check(c, name, appends, &st);
+		err = console_output_check(c, name, appends, &st);
 		if (err)
 			return err;
-		if (appends || is_channel(&st))
+		if (appends || console_output_is_channel(&st))
 			return open_existing(c, name, appends);
 		if (unlink(name))
 			return -errno;
@@ -136,7 +138,7 @@ int console_file_open(const struct console *c, const char *name, bool appends, b
 	return err ? err : fd;
 }
 
-static int write_all(void *arg)
+static int console_output_write_all(void *arg)
 {
 	struct piece *p = arg;
 
@@ -153,13 +155,13 @@ static int write_all(void *arg)
 	return 0;
 }
 
-static int write_file(struct console *c, const char *text, size_t len)
+static int console_output_write_file(struct console *c, const char *text, size_t len)
 {
 	bool is_new;
 	struct piece piece = { .fd = console_file_open(c, c->file, c->appends, &is_new),
 			       .text = text,
 			       .len = len };
-	int err = piece.fd < 0 ? piece.fd : session_aside(c->session, write_all, &piece);
+	int err = piece.fd < 0 ? piece.fd : session_aside(c->session, console_output_write_all, &piece);
 
 	if (piece.fd >= 0 && close(piece.fd) && !err)
 		err = -errno;
@@ -175,8 +177,8 @@ int console_output_write(struct console *c, const char *text, size_t len)
 	    !console_pager_show(c, text, len))
 		return 0;
 	if (!c->file) {
-		print(c, text, len);
+		console_output_print(c, text, len);
 		return 0;
 	}
-	return c->is_interrupted ? 0 : write_file(c, text, len);
+	return c->is_interrupted ? 0 : console_output_write_file(c, text, len);
 }

@@ -49,7 +49,7 @@ bool console_pager_is_wanted(const struct console *c, const char *text, size_t l
 }
 
 /* Start the pager, with signals as a program expects them. Its standard input is @fd. */
-static int start(pid_t *pid, const char *pager, int fd)
+static int console_pager_start(pid_t *pid, const char *pager, int fd)
 {
 	const char *const argv[] = { "sh", "-c", pager, NULL };
 	posix_spawn_file_actions_t actions;
@@ -83,7 +83,7 @@ static int start(pid_t *pid, const char *pager, int fd)
 }
 
 /* The user may leave the pager before it has read everything: no error. */
-static void write_all(int fd, const char *text, size_t len)
+static void console_pager_write_all(int fd, const char *text, size_t len)
 {
 	while (len) {
 		ssize_t n = write(fd, text, len);
@@ -97,7 +97,7 @@ static void write_all(int fd, const char *text, size_t len)
 	}
 }
 
-static int show(void *arg)
+static int console_pager_run(void *arg)
 {
 	const struct paged *p = arg;
 	int fds[2], status, err;
@@ -105,10 +105,10 @@ static int show(void *arg)
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
-	err = start(&pid, p->pager, fds[0]);
+	err = console_pager_start(&pid, p->pager, fds[0]);
 	close(fds[0]);
 	if (!err)
-		write_all(fds[1], p->text, p->len);
+		console_pager_write_all(fds[1], p->text, p->len);
 	close(fds[1]);
 	if (err)
 		return err;
@@ -126,7 +126,7 @@ int console_pager_show(struct console *c, const char *text, size_t len)
 
 	fflush(stdout);
 	control_hold(c->control, true);
-	err = session_aside(c->session, show, &page);
+	err = session_aside(c->session, console_pager_run, &page);
 	control_hold(c->control, false);
 	return err;
 }

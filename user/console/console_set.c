@@ -41,7 +41,7 @@ static void print_older(FILE *out, const struct console *c)
 	      out);
 }
 
-static void print_leaks(FILE *out, const struct console *c)
+static void console_set_print_leaks(FILE *out, const struct console *c)
 {
 	static const char *const words[] = {
 		[LEAKS_ALL] = "all", [LEAKS_NEW] = "new", [LEAKS_LEAKED] = "leaked"
@@ -73,7 +73,7 @@ static void print_force(FILE *out, const struct console *c)
 	fputs(c->options.output.force ? "on" : "off", out);
 }
 
-static void print_process(FILE *out, const struct console *c)
+static void console_set_print_process(FILE *out, const struct console *c)
 {
 	if (c->pid)
 		fprintf(out, "%d", (int)c->pid);
@@ -81,7 +81,7 @@ static void print_process(FILE *out, const struct console *c)
 		fputs("all", out);
 }
 
-static int set_process(struct console *c, const char *value)
+static int console_set_process(struct console *c, const char *value)
 {
 	u64 pid = 0;
 
@@ -130,9 +130,9 @@ static const struct {
 	{ "min-size", print_min },
 	{ "max-size", print_max },
 	{ "older", print_older },
-	{ "process", print_process, set_process },
+	{ "process", console_set_print_process, console_set_process },
 	{ "pager", print_pager, set_pager, .is_flag = true },
-	{ "leaks", print_leaks },
+	{ "leaks", console_set_print_leaks },
 	{ "why", print_why },
 	{ "max-pause", print_pause },
 	{ "verbose", print_verbose, .is_flag = true },

@@ -37,13 +37,13 @@ static int write_view(void *ctx, const struct report *r)
 	return v->write(v->console->out, &shown);
 }
 
-static int show(struct view *v)
+static int console_show_view(struct view *v)
 {
 	return session_show(v->console->session, v->console->pid, write_view, v);
 }
 
 /* Parse the arguments "[KEY] [N]" into @v. */
-static int take_key(struct view *v, const char *command, size_t nr, char **words)
+static int console_show_take_key(struct view *v, const char *command, size_t nr, char **words)
 {
 	u64 top;
 
@@ -75,7 +75,7 @@ int console_report(struct console *c, size_t nr, char **words)
 	if (c->file && report_format_find(c->file))
 		v.write = report_format_find(c->file)->write;
 	if (!nr || !strcmp(words[0], "-"))
-		return show(&v);
+		return console_show_view(&v);
 	o.names = (const char *const *)words;
 	o.nr_names = 1;
 	o.report.is_unwanted = v.options.is_unwanted;
@@ -130,7 +130,7 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 }
 
 /* With several processes print the name of this one first. */
-static void print_name(FILE *out, const struct report *r, size_t i)
+static void console_show_print_name(FILE *out, const struct report *r, size_t i)
 {
 	if (r->nr_processes > 1)
 		report_name(out, r->processes[i].target);
@@ -141,7 +141,7 @@ static int write_top(FILE *out, const struct report *r)
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
-		print_name(out, r, i);
+		console_show_print_name(out, r, i);
 		err = top_process(out, r, &r->processes[i]);
 	}
 	return err;
@@ -153,8 +153,8 @@ int console_top(struct console *c, size_t nr, char **words)
 	int err;
 
 	view_init(&v, c, write_top);
-	err = take_key(&v, "top", nr, words);
-	return err ? err : show(&v);
+	err = console_show_take_key(&v, "top", nr, words);
+	return err ? err : console_show_view(&v);
 }
 
 int console_stacks(struct console *c, size_t nr, char **words)
@@ -163,8 +163,8 @@ int console_stacks(struct console *c, size_t nr, char **words)
 	int err;
 
 	view_init(&v, c, report_text_callers);
-	err = take_key(&v, "stacks", nr, words);
-	return err ? err : show(&v);
+	err = console_show_take_key(&v, "stacks", nr, words);
+	return err ? err : console_show_view(&v);
 }
 
 /* Parse the number of a caller, as `top` shows it. */
@@ -191,7 +191,7 @@ int console_caller(struct console *c, size_t nr, char **words)
 	/* Show the caller even if nothing is live, and its leaks, too. */
 	v.options.sort = total;
 	if (!err)
-		err = show(&v);
+		err = console_show_view(&v);
 	if (!err && !ftell(c->out))
 		return console_refuse(c, -EINVAL, "caller: %s: there is no such caller", words[0]);
 	return err;
@@ -211,10 +211,10 @@ int console_blocks(struct console *c, size_t nr, char **words)
 	if (nr && strcmp(words[0], "0") && !v.options.want_leaked)
 		err = take_id(c, "blocks", words[0], &v.options.only);
 	if (!err && nr > 1)
-		err = take_key(&v, "blocks", 1, words + 1);
+		err = console_show_take_key(&v, "blocks", 1, words + 1);
 	if (!err && v.options.want_leaked)
 		return console_with_verdict(c, write_view, &v);
-	return err ? err : show(&v);
+	return err ? err : console_show_view(&v);
 }
 
 /* Make a JSON report of this moment. The caller owns *@text. */
@@ -227,7 +227,7 @@ static int make_json(struct console *c, char **text, size_t *len)
 	view_init(&v, c, report_json);
 	v.options.color = false;
 	c->out = open_memstream(text, len);
-	err = c->out ? show(&v) : -ENOMEM;
+	err = c->out ? console_show_view(&v) : -ENOMEM;
 	if (c->out && fclose(c->out) && !err)
 		err = -ENOMEM;
 	c->out = shown;
@@ -255,7 +255,8 @@ int console_baseline(struct console *c, size_t nr, char **words)
 	return 0;
 }
 
-static int write_diff(struct console *c, struct diff *d, const char *now, size_t len, const struct view *v)
+static int console_show_write_diff(struct console *c, struct diff *d, const char *now, size_t len,
+				   const struct view *v)
 {
 	static const char *const names[] = { "baseline", "now" };
 	const char *sort = v->options.sort ? v->options.sort->name : "live-bytes";
@@ -287,7 +288,7 @@ int console_diff(struct console *c, size_t nr, char **words)
 	/* The sort key of the session may not be a key of diff. */
 	if (diff_key_find(v.options.sort->name) == NR_DIFF_KEYS)
 		v.options.sort = NULL;
-	err = take_key(&v, "diff", nr, words);
+	err = console_show_take_key(&v, "diff", nr, words);
 	if (err)
 		return err;
 	if (!c->baseline)
@@ -297,7 +298,7 @@ int console_diff(struct console *c, size_t nr, char **words)
 	if (!err)
 		err = make_json(c, &now, &len);
 	if (!err)
-		err = write_diff(c, d, now, len, &v);
+		err = console_show_write_diff(c, d, now, len, &v);
 	diff_free(d);
 	if (err && err != -EINVAL)
 		console_refuse(c, err, "diff: %s", strerror(-err));

@@ -67,8 +67,8 @@ static bool is_met(const struct console *c, const struct condition *cond)
 	return cond->is_less ? value < cond->value : value > cond->value;
 }
 
-static enum wait_end wait_for(struct console *c, u64 ns,
-			      bool (*is_enough)(const struct console *c, void *arg), void *arg)
+static enum wait_end console_wait_watching(struct console *c, u64 ns,
+					   bool (*is_enough)(const struct console *c, void *arg), void *arg)
 {
 	u64 end = ns ? clock_now_ns() + ns : UINT64_MAX;
 
@@ -87,7 +87,7 @@ static enum wait_end wait_for(struct console *c, u64 ns,
 enum wait_end console_wait_for(struct console *c, u64 ns,
 			       bool (*is_enough)(const struct console *c, void *arg), void *arg)
 {
-	enum wait_end end = wait_for(c, ns, is_enough, arg);
+	enum wait_end end = console_wait_watching(c, ns, is_enough, arg);
 
 	console_log_flush(c, true);
 	return end;

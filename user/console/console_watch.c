@@ -54,7 +54,8 @@ static int run_once(struct console *c, const struct console_command *cmd, size_t
 	return err ? err : show_once(c, c->file ? shown : stdout, text, len, title);
 }
 
-static int check(const struct console *c, const char *name, size_t nr, const struct console_command **cmd)
+static int console_watch_check(const struct console *c, const char *name, size_t nr,
+			       const struct console_command **cmd)
 {
 	if (console_find(name, cmd) || !(*cmd)->repeats)
 		return console_refuse(c, -EINVAL, "watch: %s: must be a command that shows something", name);
@@ -81,7 +82,7 @@ int console_watch(struct console *c, size_t nr, char **words)
 	}
 	if (interval_ns < 1000000)
 		return console_refuse(c, -EINVAL, "watch: the time between must be 1 ms at least");
-	err = check(c, words[0], nr - 1, &cmd);
+	err = console_watch_check(c, words[0], nr - 1, &cmd);
 	snprintf(title, sizeof(title), "%s", human_duration(interval_ns).text);
 	for (u64 i = 0; !err && (!times || i < times); i++) {
 		err = run_once(c, cmd, nr - 1, words + 1, title);

@@ -28,7 +28,7 @@ struct held_process {
 };
 
 /* Gives @fd the number @nr. */
-static int renumber(int fd, int nr)
+static int held_process_renumber(int fd, int nr)
 {
 	return fd < 0 || dup2(fd, nr) < 0 ? -1 : nr;
 }
@@ -47,8 +47,8 @@ static void helper_main(struct held_process *h, int fd)
 	fd = fcntl(fd, F_DUPFD, PIDFD + 1);
 	for (int i = 0; null >= 0 && i < PIPE_FD; i++)
 		dup2(null, i);
-	fd = renumber(fd, PIPE_FD);
-	h->target.pidfd = renumber(pidfd, PIDFD);
+	fd = held_process_renumber(fd, PIPE_FD);
+	h->target.pidfd = held_process_renumber(pidfd, PIDFD);
 	helper_process_close(h->target.pidfd < 0 ? PIDFD : PIDFD + 1, ~0U);
 	while ((n = read(fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR))
 		h->is_stopped |= n > 0;
@@ -57,7 +57,7 @@ static void helper_main(struct held_process *h, int fd)
 	_exit(0);
 }
 
-static int start_helper(struct held_process *h)
+static int held_process_start_helper(struct held_process *h)
 {
 	int fds[2];
 
@@ -84,7 +84,7 @@ int held_process_new(struct held_process **out, const struct target *t)
 	h->target = (struct target){ .pid = t->pid, .start_time = t->start_time, .pidfd = -1 };
 	if (t->pidfd >= 0)
 		h->target.pidfd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
-	err = t->pidfd >= 0 && h->target.pidfd < 0 ? -errno : start_helper(h);
+	err = t->pidfd >= 0 && h->target.pidfd < 0 ? -errno : held_process_start_helper(h);
 	if (err)
 		held_process_free(h);
 	else

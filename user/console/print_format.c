@@ -14,7 +14,7 @@ static const struct {
 } sizes[] = { { 'b', 1 }, { 'h', 2 }, { 'w', 4 }, { 'g', 8 } };
 
 /* The size that @letter names, or 0. */
-static u8 size_of(char letter)
+static u8 print_format_size_of(char letter)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
 		if (sizes[i].letter == letter)
@@ -53,8 +53,8 @@ int print_format_parse(struct print_format *f, const char *text, u8 word_size)
 	if (isdigit((unsigned char)*text))
 		count = strtoul(text, &end, 10);
 	for (; *end; end++) {
-		if (!size && size_of(*end))
-			size = size_of(*end);
+		if (!size && print_format_size_of(*end))
+			size = print_format_size_of(*end);
 		else if (!f->letter && strchr("xzduotcafs", *end))
 			f->letter = *end;
 		else
