@@ -13,7 +13,7 @@
 
 #define STOP_NS (2 * 1000000000ULL)
 
-static int read_regs(const struct core *c, pid_t tid, struct arch_regs *regs)
+static int core_read_regs(const struct core *c, pid_t tid, struct arch_regs *regs)
 {
 	const struct snapshot_holder *holder = c->options.holder;
 
@@ -26,13 +26,13 @@ static bool is_first(const struct core *c, pid_t tid)
 }
 
 /* Add a thread, unless it has been killed since the stop. */
-static int add_thread(struct core *c, pid_t tid)
+static int core_add_thread(struct core *c, pid_t tid)
 {
 	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
 
 	if (!regs)
 		return -ENOMEM;
-	if (read_regs(c, tid, regs))
+	if (core_read_regs(c, tid, regs))
 		return 0;
 	if (regs->word_size != 8)
 		return -EOPNOTSUPP;
@@ -52,7 +52,7 @@ static int read_threads(struct core *c)
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < h->nr && !err; i++)
 			if (stop_all_has(&h->threads[i]) && is_first(c, h->threads[i].tid) == !pass)
-				err = add_thread(c, h->threads[i].tid);
+				err = core_add_thread(c, h->threads[i].tid);
 	c->sums.nr_threads = c->nr_threads;
 	c->sums.nr_unstopped = stop_all_running(h);
 	return err || c->nr_threads ? err : -ESRCH;
@@ -105,7 +105,7 @@ int core_pwrite(int fd, const void *data, size_t len, u64 offset)
 	return 0;
 }
 
-static Elf64_Phdr describe(const struct core_map *m, u64 skip, u64 len, bool is_in_file)
+static Elf64_Phdr core_describe(const struct core_map *m, u64 skip, u64 len, bool is_in_file)
 {
 	const struct snapshot_map *map = m->map;
 
@@ -131,9 +131,9 @@ static size_t describe_map(const struct core_map *m, Elf64_Phdr out[2])
 	size_t nr = 0;
 
 	if (m->file_bytes)
-		out[nr++] = describe(m, 0, m->file_bytes, true);
+		out[nr++] = core_describe(m, 0, m->file_bytes, true);
 	if (m->file_bytes < len && is_in_program && m->map->is_readable)
-		out[nr++] = describe(m, m->file_bytes, len - m->file_bytes, false);
+		out[nr++] = core_describe(m, m->file_bytes, len - m->file_bytes, false);
 	return nr;
 }
 

@@ -97,7 +97,7 @@ static bool has_own_pages(const struct memory_dump *d, const struct snapshot_map
 	return false;
 }
 
-static enum core_part choose(const struct memory_dump *d, const struct snapshot_map *map)
+static enum core_part core_memory_choose(const struct memory_dump *d, const struct snapshot_map *map)
 {
 	bool is_own = !strcmp(map->path, "[vdso]");
 
@@ -119,7 +119,7 @@ static enum core_part choose(const struct memory_dump *d, const struct snapshot_
 }
 
 /* Without the first ones gdb shows nothing. The dynamic linker's list of libraries is in one of the small ones. */
-static u8 rank(const struct core_map *m)
+static u8 core_memory_rank(const struct core_map *m)
 {
 	if (m->part == PART_HEAD || !strcmp(m->map->path, "[vdso]") || !strcmp(m->map->path, "[stack]"))
 		return RANK_HEADS;
@@ -188,10 +188,11 @@ int core_choose_memory(struct core *c)
 		const struct snapshot_map *map = &c->snapshot.maps[i];
 		struct core_map *m = &c->maps[c->nr_maps++];
 
-		*m = (struct core_map){
-			.map = map, .start = map->start, .end = map->end, .part = (u8)choose(&d, map)
-		};
-		m->rank = rank(m);
+		*m = (struct core_map){ .map = map,
+					.start = map->start,
+					.end = map->end,
+					.part = (u8)core_memory_choose(&d, map) };
+		m->rank = core_memory_rank(m);
 		if (!map->ino && m->rank != RANK_HEADS && m->part == PART_POPULATED)
 			cut_stacks(c, sps, d.page);
 	}
@@ -211,8 +212,8 @@ static size_t run_of(const struct memory_dump *d, const u8 *data, size_t len, bo
 }
 
 /* Write @len bytes of @m at @addr. Pages of zeros stay holes. */
-static int write_pages(struct memory_dump *d, const struct core_map *m, taddr_t addr, const u8 *data,
-		       size_t len)
+static int core_memory_write_pages(struct memory_dump *d, const struct core_map *m, taddr_t addr,
+				   const u8 *data, size_t len)
 {
 	size_t part;
 	int err = 0;
@@ -228,7 +229,7 @@ static int write_pages(struct memory_dump *d, const struct core_map *m, taddr_t 
 }
 
 /* Copy [@addr, @addr + @len), page by page where a page cannot be read. */
-static int copy_range(struct memory_dump *d, const struct core_map *m, taddr_t addr, u64 len)
+static int core_memory_copy_range(struct memory_dump *d, const struct core_map *m, taddr_t addr, u64 len)
 {
 	int err = 0;
 
@@ -238,7 +239,7 @@ static int copy_range(struct memory_dump *d, const struct core_map *m, taddr_t a
 		size_t step = n > 0 ? (size_t)n : want < d->page ? want : d->page;
 
 		if (n > 0)
-			err = write_pages(d, m, addr, d->chunk, (size_t)n);
+			err = core_memory_write_pages(d, m, addr, d->chunk, (size_t)n);
 		else
 			d->core->sums.unreadable_bytes += step;
 		addr += step;
@@ -248,7 +249,7 @@ static int copy_range(struct memory_dump *d, const struct core_map *m, taddr_t a
 }
 
 /* The room for memory that is left. */
-static u64 room(const struct core *c)
+static u64 core_memory_room(const struct core *c)
 {
 	u64 max = c->options.max_bytes ? c->options.max_bytes : UINT64_MAX;
 
@@ -256,7 +257,7 @@ static u64 room(const struct core *c)
 }
 
 /* How many of @entries, from the first on, are alike: populated or not. */
-static size_t alike(const u64 *entries, size_t nr, bool *is_populated)
+static size_t core_memory_alike(const u64 *entries, size_t nr, bool *is_populated)
 {
 	size_t n = 1;
 
@@ -274,8 +275,8 @@ static int copy_entries(struct memory_dump *d, const struct core_map *m, taddr_t
 
 	for (size_t i = 0; i < nr && !err;) {
 		bool is_populated;
-		size_t pages = alike(entries + i, nr - i, &is_populated);
-		u64 len = pages * d->page, left = room(d->core) / d->page * d->page;
+		size_t pages = core_memory_alike(entries + i, nr - i, &is_populated);
+		u64 len = pages * d->page, left = core_memory_room(d->core) / d->page * d->page;
 
 		i += pages;
 		if (is_populated && left < len) {
@@ -284,7 +285,7 @@ static int copy_entries(struct memory_dump *d, const struct core_map *m, taddr_t
 		}
 		if (is_populated) {
 			d->core->sums.memory_bytes += len;
-			err = copy_range(d, m, *at, len);
+			err = core_memory_copy_range(d, m, *at, len);
 		}
 		*at += len;
 	}
@@ -313,7 +314,7 @@ static int copy_populated(struct memory_dump *d, struct core_map *m, u64 len)
 	return err;
 }
 
-static int copy_map(struct memory_dump *d, struct core_map *m)
+static int core_memory_copy_map(struct memory_dump *d, struct core_map *m)
 {
 	u64 len = m->end - m->start;
 	int err;
@@ -325,9 +326,10 @@ static int copy_map(struct memory_dump *d, struct core_map *m)
 	if (m->part == PART_POPULATED) {
 		err = copy_populated(d, m, len);
 	} else {
-		m->file_bytes = len < room(d->core) ? len : room(d->core) / d->page * d->page;
+		m->file_bytes =
+			len < core_memory_room(d->core) ? len : core_memory_room(d->core) / d->page * d->page;
 		d->core->sums.memory_bytes += m->file_bytes;
-		err = copy_range(d, m, m->start, m->file_bytes);
+		err = core_memory_copy_range(d, m, m->start, m->file_bytes);
 	}
 	d->core->sums.left_out_bytes += len - m->file_bytes;
 	return err;
@@ -341,7 +343,7 @@ static int copy_all(struct memory_dump *d)
 	for (int r = 0; r < NR_RANKS; r++)
 		for (size_t i = 0; i < c->nr_maps && !err; i++)
 			if (c->maps[i].rank == r)
-				err = copy_map(d, &c->maps[i]);
+				err = core_memory_copy_map(d, &c->maps[i]);
 	return err;
 }
 

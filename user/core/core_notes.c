@@ -101,7 +101,7 @@ static void read_arguments(pid_t pid, char *text, size_t size)
 			text[i] = ' ';
 }
 
-static pid_t put_process(FILE *out, pid_t pid)
+static pid_t core_notes_put_process(FILE *out, pid_t pid)
 {
 	struct elf_prpsinfo info = { .pr_pid = pid, .pr_sname = 'R' };
 	struct proc_status status;
@@ -186,7 +186,7 @@ int core_notes(const struct core *c, char **notes, size_t *len)
 
 	if (!out)
 		return -ENOMEM;
-	ppid = put_process(out, c->held.pid);
+	ppid = core_notes_put_process(out, c->held.pid);
 	for (size_t i = 0; i < c->nr_threads; i++)
 		put_thread(out, &c->threads[i], ppid);
 	err = put_auxv(out, c->snapshot.mem_tid);
