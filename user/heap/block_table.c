@@ -27,7 +27,7 @@ enum {
 
 _Static_assert(sizeof(struct block) == 24, "the memory per block is promised");
 
-static u64 mix(const struct block_table *t, taddr_t addr)
+static u64 block_table_mix(const struct block_table *t, taddr_t addr)
 {
 	u64 x = addr ^ (addr >> 32);
 
@@ -36,8 +36,8 @@ static u64 mix(const struct block_table *t, taddr_t addr)
 	return x * t->mul[1]; /* the low half is not mixed well, but only the high half chooses the home */
 }
 
-/* The inverse of mix(). A xor with a shift by half the width is its own inverse. */
-static u64 unmix(const struct block_table *t, u64 key)
+/* The inverse of block_table_mix(). A xor with a shift by half the width is its own inverse. */
+static u64 block_table_unmix(const struct block_table *t, u64 key)
 {
 	u64 x = key * t->inverse[1];
 
@@ -47,7 +47,7 @@ static u64 unmix(const struct block_table *t, u64 key)
 }
 
 /* The inverse of an odd number modulo 2^64. Each step of Newton doubles the right bits, from 3 to 96. */
-static u64 invert(u64 odd)
+static u64 block_table_invert(u64 odd)
 {
 	u64 x = odd;
 
@@ -57,7 +57,7 @@ static u64 invert(u64 odd)
 }
 
 /* Uses only the high half of the key, so that 32-bit machines need no wide multiply. nr_homes < 2^32. */
-static u64 home_of(const struct block_table *t, u64 key)
+static u64 block_table_home_of(const struct block_table *t, u64 key)
 {
 	return ((key >> 32) * t->nr_homes) >> 32;
 }
@@ -65,7 +65,7 @@ static u64 home_of(const struct block_table *t, u64 key)
 /* The first slot from the home of @key on that is empty or has a key >= @key. The table has slots. */
 static struct block *lower_bound(const struct block_table *t, u64 key)
 {
-	struct block *b = &t->slots[home_of(t, key)];
+	struct block *b = &t->slots[block_table_home_of(t, key)];
 
 	/* The key 0 of an empty slot wraps to the greatest number, so one comparison ends both. */
 	while (b->key - 1 < key - 1)
@@ -80,7 +80,7 @@ void block_table_init(struct block_table *t, u64 seed, struct budget *budget)
 	t->mul[1] = ((seed ^ (seed >> 31)) * 0xd6e8feb86659fd93ULL) ^ 0xa0761d6478bd642fULL;
 	t->mul[1] |= 1;
 	for (int i = 0; i < 2; i++)
-		t->inverse[i] = invert(t->mul[i]);
+		t->inverse[i] = block_table_invert(t->mul[i]);
 }
 
 /* Bytes to map for @nr_slots and the empty slot behind them. */
@@ -135,7 +135,7 @@ int block_table_copy(struct block_table *out, const struct block_table *t, struc
 }
 
 /* Lengthen the mapping. The new bytes are zero: empty slots. */
-static int lengthen(struct block_table *t, u64 bytes)
+static int block_table_lengthen(struct block_table *t, u64 bytes)
 {
 	u64 more = bytes - t->bytes;
 	void *p;
@@ -183,13 +183,13 @@ static void gather_at_begin(struct block_table *t)
 }
 
 /* Move the blocks from the end to their places. False if the last ones need more spare slots. */
-static bool spread(struct block_table *t)
+static bool block_table_spread(struct block_table *t)
 {
 	struct block *next = t->slots;
 	struct block *end = t->slots + t->nr_slots;
 
 	for (struct block *b = end - t->nr; b < end; b++) {
-		struct block *to = t->slots + home_of(t, b->key);
+		struct block *to = t->slots + block_table_home_of(t, b->key);
 
 		if (to < next)
 			to = next;
@@ -204,7 +204,7 @@ static bool spread(struct block_table *t)
 /* Spread with fewer homes until all blocks fit. This ends, because with one home all blocks fit. */
 static void spread_all(struct block_table *t)
 {
-	while (!spread(t)) {
+	while (!block_table_spread(t)) {
 		t->nr_homes -= t->nr_homes / 8 + 1;
 		gather_at_end(t, t->nr_slots);
 	}
@@ -219,7 +219,7 @@ static void add_spare(struct block_table *t)
 }
 
 /* Set the number of slots to what the mapping holds. */
-static void set_size(struct block_table *t)
+static void block_table_set_size(struct block_table *t)
 {
 	t->nr_slots = t->bytes / sizeof(struct block) - 1;
 	t->nr_homes = t->nr_slots - NR_SPARE;
@@ -231,7 +231,7 @@ static u64 full_load(const struct block_table *t)
 	return t->slots ? (t->nr_slots - NR_SPARE) / 5 * 4 : 0;
 }
 
-static int grow(struct block_table *t)
+static int block_table_grow(struct block_table *t)
 {
 	u64 nr_used = t->nr_slots;
 	u64 nr_homes = t->slots ? (t->nr_slots - NR_SPARE) / 4 * 5 : (u64)MIN_HOMES;
@@ -241,17 +241,17 @@ static int grow(struct block_table *t)
 	if (nr_homes > UINT32_MAX)
 		return -ENOMEM;
 	bytes = bytes_for(nr_homes + NR_SPARE);
-	err = lengthen(t, bytes);
+	err = block_table_lengthen(t, bytes);
 	if (err)
 		return err;
-	set_size(t);
+	block_table_set_size(t);
 	gather_at_end(t, nr_used);
 	spread_all(t);
 	return 0;
 }
 
 /* Shrink to a load of 5/8: then many blocks must come or go before the table grows or shrinks again. */
-static void shrink(struct block_table *t)
+static void block_table_shrink(struct block_table *t)
 {
 	u64 bytes = bytes_for(t->nr * 8 / 5 + NR_SPARE);
 
@@ -261,7 +261,7 @@ static void shrink(struct block_table *t)
 	if (mremap(t->slots, t->bytes, bytes, 0) != MAP_FAILED) {
 		budget_give(t->budget, t->bytes - bytes);
 		t->bytes = bytes;
-		set_size(t);
+		block_table_set_size(t);
 	}
 	gather_at_end(t, t->nr);
 	spread_all(t);
@@ -269,7 +269,7 @@ static void shrink(struct block_table *t)
 
 struct block *block_table_find(const struct block_table *t, taddr_t addr)
 {
-	u64 key = mix(t, addr);
+	u64 key = block_table_mix(t, addr);
 	struct block *b;
 
 	if (!t->nr || !addr)
@@ -279,7 +279,7 @@ struct block *block_table_find(const struct block_table *t, taddr_t addr)
 }
 
 /* Empty the slot @b: move the blocks from there on up by one. False if no slot is left behind the run. */
-static bool make_room(struct block_table *t, struct block *b)
+static bool block_table_make_room(struct block_table *t, struct block *b)
 {
 	struct block *end = b;
 
@@ -294,7 +294,7 @@ static bool make_room(struct block_table *t, struct block *b)
 
 int block_table_put(struct block_table *t, taddr_t addr, struct block **out)
 {
-	u64 key = mix(t, addr);
+	u64 key = block_table_mix(t, addr);
 	struct block *b = t->slots ? lower_bound(t, key) : NULL;
 
 	if (b && b->key == key) {
@@ -302,13 +302,13 @@ int block_table_put(struct block_table *t, taddr_t addr, struct block **out)
 		return 1;
 	}
 	if (!b || t->nr >= full_load(t)) {
-		int err = grow(t);
+		int err = block_table_grow(t);
 
 		if (err)
 			return err;
 		b = lower_bound(t, key);
 	}
-	while (!make_room(t, b)) {
+	while (!block_table_make_room(t, b)) {
 		add_spare(t);
 		b = lower_bound(t, key);
 	}
@@ -323,14 +323,14 @@ void block_table_del(struct block_table *t, struct block *b)
 	struct block *end = b + 1;
 
 	/* Blocks that are not at home move down. The empty slot behind the last slot ends every run. */
-	while (end->key && home_of(t, end->key) < (u64)(end - t->slots))
+	while (end->key && block_table_home_of(t, end->key) < (u64)(end - t->slots))
 		end++;
 	if (end > b + 1)
 		memmove(b, b + 1, (end - b - 1) * sizeof(*b));
 	end[-1].key = 0;
 	t->nr--;
 	if (t->nr < t->nr_slots / 8 * 3 && t->nr_slots > 16 * MIN_HOMES)
-		shrink(t);
+		block_table_shrink(t);
 }
 
 struct block *block_table_next(const struct block_table *t, const struct block *prev)
@@ -345,7 +345,7 @@ struct block *block_table_next(const struct block_table *t, const struct block *
 
 taddr_t block_table_addr(const struct block_table *t, const struct block *b)
 {
-	return unmix(t, b->key);
+	return block_table_unmix(t, b->key);
 }
 
 void block_table_prefetch(const struct block_table *t, taddr_t addr)
@@ -354,7 +354,7 @@ void block_table_prefetch(const struct block_table *t, taddr_t addr)
 
 	if (t->bytes < PREFETCH_FROM)
 		return;
-	p = (const char *)&t->slots[home_of(t, mix(t, addr))];
+	p = (const char *)&t->slots[block_table_home_of(t, block_table_mix(t, addr))];
 	__builtin_prefetch(p, 1);
 	__builtin_prefetch(p + 64, 1);
 }

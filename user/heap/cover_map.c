@@ -40,7 +40,7 @@ static u64 *find_bits(const struct cover_map *m, u64 number)
 }
 
 /* Make the page @number. NULL without memory. */
-static u64 *add_page(struct cover_map *m, u64 number)
+static u64 *cover_map_add_page(struct cover_map *m, u64 number)
 {
 	u64 *bits;
 
@@ -66,7 +66,7 @@ static u64 *bits_of(struct cover_map *m, u64 number)
 		return m->last.bits;
 	bits = find_bits(m, number);
 	if (!bits)
-		bits = add_page(m, number);
+		bits = cover_map_add_page(m, number);
 	if (bits)
 		m->last = (struct cover_page){ .number = number, .bits = bits };
 	return bits;

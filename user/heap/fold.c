@@ -9,8 +9,8 @@
 #include "user/lib/cleanup.h"
 
 /* The heap number @i follows its stacks. */
-static int follow(struct heap *h, const struct stack_table *t, bool is_full, size_t i, fold_moved *moved,
-		  void *ctx)
+static int fold_follow(struct heap *h, const struct stack_table *t, bool is_full, size_t i, fold_moved *moved,
+		       void *ctx)
 {
 	size_t nr = heap_row_count(h);
 	auto_free u32 *to = calloc(nr + 1, sizeof(*to));
@@ -34,7 +34,7 @@ int fold_callers(struct stack_table *t, struct heap *const *heaps, size_t nr, co
 	err = stack_table_fold(t, weights, wish->bytes, wish->is_full);
 	free(weights);
 	for (size_t i = 0; i < nr; i++) {
-		int failed = follow(heaps[i], t, wish->is_full, i, moved, ctx);
+		int failed = fold_follow(heaps[i], t, wish->is_full, i, moved, ctx);
 
 		err = err ? err : failed;
 	}

@@ -158,7 +158,7 @@ static bool is_mapping_fn(const struct heap *h, u16 fn)
 	return kind == ALLOC_MMAP || kind == ALLOC_MREMAP;
 }
 
-static int add_region(struct heap *h, const struct heap_event *ev, u32 row)
+static int heap_add_region(struct heap *h, const struct heap_event *ev, u32 row)
 {
 	struct heap_region region = { .order = heap_order_next(h, ev->time_ns),
 				      .row = row,
@@ -255,7 +255,7 @@ static struct pending *find_pending_block(struct heap *h, taddr_t addr)
 	return NULL;
 }
 
-static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
+static int heap_add_block(struct heap *h, const struct heap_event *ev, u32 row)
 {
 	struct pending *gone = NULL;
 	struct block *b;
@@ -304,10 +304,10 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 	if (err)
 		return err;
 	if (is_mapping_fn(h, ev->h.fn))
-		return add_region(h, ev, row);
+		return heap_add_region(h, ev, row);
 	if (ev->h.kind == EVENT_ALLOC && ev->alignment)
 		note_alignment(&h->rows.rows[row], ev->alignment);
-	return add_block(h, ev, row);
+	return heap_add_block(h, ev, row);
 }
 
 static void count_call(struct heap *h, const struct heap_event *ev)
@@ -397,7 +397,7 @@ static bool is_part_of_request(struct heap *h, const struct heap_event *ev)
 	       !find_pending_block(h, ev->addr);
 }
 
-static int enter_free(struct heap *h, const struct heap_event *ev)
+static int heap_enter_free(struct heap *h, const struct heap_event *ev)
 {
 	if (!ev->addr || is_part_of_request(h, ev))
 		return 0;
@@ -566,7 +566,7 @@ typedef int enter_event(struct heap *h, const struct heap_event *ev);
 
 static enter_event *const enter[] = {
 	[EVENT_ALLOC] = enter_alloc,
-	[EVENT_FREE] = enter_free,
+	[EVENT_FREE] = heap_enter_free,
 	[EVENT_REALLOC_BEGIN] = enter_realloc_begin,
 	[EVENT_REALLOC_END] = enter_realloc_end,
 };

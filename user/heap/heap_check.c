@@ -49,17 +49,17 @@ struct misuse_counts heap_misuse_counts(const struct heap *h)
 }
 
 /* The row of a release, which allocates nothing, but reports need a row to name the caller. */
-static u32 row_of(struct heap *h, u64 stack, u16 fn)
+static u32 heap_check_row_of(struct heap *h, u64 stack, u16 fn)
 {
 	u32 row;
 
 	return row_table_get(&h->rows, stack, fn, &row) ? (u32)MISUSE_NO_ROW : row;
 }
 
-static void add(struct heap *h, struct misuse *m, const struct heap_event *ev)
+static void heap_check_add(struct heap *h, struct misuse *m, const struct heap_event *ev)
 {
 	m->fn = ev->h.fn;
-	m->free_row = row_of(h, ev->stack, ev->h.fn);
+	m->free_row = heap_check_row_of(h, ev->stack, ev->h.fn);
 	m->count = 1;
 	m->time_ns = ev->time_ns;
 	misuse_add(h->misuses, m);
@@ -92,7 +92,7 @@ static void add_wrong_number(struct heap *h, enum misuse_kind kind, const struct
 	m.kind = kind;
 	m.asked = asked;
 	m.said = said;
-	add(h, &m, ev);
+	heap_check_add(h, &m, ev);
 }
 
 /* The release @ev of @b by a function of the right family: does it say the alignment that the block has, if any? */
@@ -108,7 +108,7 @@ static void check_alignment(struct heap *h, const struct misuse *like, const str
 		asked = 1ULL << (row->alignment_log - 1);
 	if (alloc_fn_is_aligned_operator(a) != alloc_fn_is_aligned_operator(r)) {
 		m.kind = MISUSE_ALIGNMENT;
-		add(h, &m, ev);
+		heap_check_add(h, &m, ev);
 	} else if (ev->alignment && asked && said != asked) {
 		add_wrong_number(h, MISUSE_ALIGNMENT, like, b, asked, said, ev);
 	}
@@ -122,7 +122,7 @@ void check_release(struct heap *h, taddr_t addr, const struct block *b, const st
 	u16 fn = h->rows.rows[b->row].fn;
 
 	if (is_mismatch(h, fn, ev->h.fn)) {
-		add(h, &m, ev);
+		heap_check_add(h, &m, ev);
 		return;
 	}
 	/* A custom function is not known to say the size it was asked for. */
@@ -141,7 +141,7 @@ static void add_notice(struct heap *h, enum notice_kind kind, const struct heap_
 	if (n->count++)
 		return;
 	n->size = ev->size;
-	n->row = row_of(h, ev->stack, ev->h.fn);
+	n->row = heap_check_row_of(h, ev->stack, ev->h.fn);
 }
 
 /* Is the alignment that @ev asks for no power of two, or one that posix_memalign has refused? */
@@ -214,9 +214,9 @@ void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev)
 	if (freed) {
 		m.kind = is_realloc ? MISUSE_BAD_REALLOC : MISUSE_DOUBLE;
 		m.alloc_row = freed->alloc_row;
-		m.earlier_row = row_of(h, freed->stack, freed->fn);
+		m.earlier_row = heap_check_row_of(h, freed->stack, freed->fn);
 	} else if (h->misuses->counts.of[m.kind] < MAX_LOOKS_INSIDE) {
 		look_inside(h, addr, &m);
 	}
-	add(h, &m, ev);
+	heap_check_add(h, &m, ev);
 }

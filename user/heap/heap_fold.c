@@ -77,7 +77,7 @@ static void follow_misuses(struct misuse_table *t, const struct stack_table *sta
 }
 
 /* Lead all that names a row, but the slices, to the new numbers. */
-static void follow_rows(struct heap *h, const struct stack_table *stacks, const u32 *to, u32 nr)
+static void heap_fold_follow_rows(struct heap *h, const struct stack_table *stacks, const u32 *to, u32 nr)
 {
 	follow_blocks(&h->blocks, to);
 	follow_blocks(&h->covered, to);
@@ -91,7 +91,7 @@ static void follow_rows(struct heap *h, const struct stack_table *stacks, const 
 }
 
 /* The row of a caller whose stack was folded: it is counted, once. */
-static void note_folded(struct heap *h, struct row *row)
+static void heap_fold_note_folded(struct heap *h, struct row *row)
 {
 	if (row->nr_folded || !row->allocs)
 		return;
@@ -127,12 +127,12 @@ int heap_fold(struct heap *h, const struct stack_table *t, bool is_full, u32 *to
 			break;
 		if (stack_canonical(t, row->stack) != row->stack) {
 			row->stack = stack_canonical(t, row->stack);
-			note_folded(h, row);
+			heap_fold_note_folded(h, row);
 		}
 		all[i] = row_table_fold(&h->rows, row, h->peak_nr, !h->tape);
 	}
 	row_table_fold_end(&h->rows);
-	follow_rows(h, t, all, nr);
+	heap_fold_follow_rows(h, t, all, nr);
 	heap_age(h);
 	for (u32 i = first; i < nr && i < end; i++)
 		to[i - first] = all[i] - h->first_row;

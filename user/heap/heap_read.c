@@ -92,7 +92,7 @@ struct heap_row heap_row_get(const struct heap *h, u32 row)
 }
 
 /* The number for heap_thread(). */
-static u32 thread_of(const struct heap *h, u32 thread)
+static u32 heap_read_thread_of(const struct heap *h, u32 thread)
 {
 	return thread < h->threads.nr ? thread : h->threads.nr;
 }
@@ -105,7 +105,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.order = block_order(b),
 		.time_ns = heap_order_time_ns(h, block_order(b)),
 		.row = b->row - h->first_row,
-		.thread = thread_of(h, b->thread),
+		.thread = heap_read_thread_of(h, b->thread),
 		.is_ignored = heap_is_ignored(h, addr),
 		.is_unsure = b->epoch != h->epoch,
 	};
@@ -121,7 +121,7 @@ static struct heap_block describe_piece(const struct heap *h, const struct regio
 		.order = r->order,
 		.time_ns = heap_order_time_ns(h, r->order),
 		.row = r->row - h->first_row,
-		.thread = thread_of(h, r->thread),
+		.thread = heap_read_thread_of(h, r->thread),
 		.whole = r->nr_pieces > 1 ? piece->region + 1 : 0,
 		.is_unsure = r->epoch != h->epoch,
 	};

@@ -55,7 +55,7 @@ bool misuse_is_mismatch(enum misuse_kind kind)
 	return kinds[kind].is_mismatch;
 }
 
-static struct misuse_freed *slot_of(const struct misuse_table *t, taddr_t addr)
+static struct misuse_freed *misuse_slot_of(const struct misuse_table *t, taddr_t addr)
 {
 	return &t->freed[(addr * 0x9e3779b97f4a7c15ULL) >> (64 - t->bits)];
 }
@@ -66,7 +66,7 @@ static u64 freed_bytes(u32 bits)
 }
 
 /* Replace the table of releases by one of 1 << @bits. -ENOMEM: the old one stays. */
-static int set_size(struct misuse_table *t, u32 bits)
+static int misuse_set_size(struct misuse_table *t, u32 bits)
 {
 	struct misuse_freed *freed, *old = t->freed;
 	u32 old_bits = t->bits;
@@ -84,7 +84,7 @@ static int set_size(struct misuse_table *t, u32 bits)
 		return 0;
 	for (u64 i = 0; i < 1UL << old_bits; i++)
 		if (old[i].addr)
-			*slot_of(t, old[i].addr) = old[i];
+			*misuse_slot_of(t, old[i].addr) = old[i];
 	free(old);
 	budget_give(t->budget, freed_bytes(old_bits));
 	return 0;
@@ -102,7 +102,7 @@ static int new_table(struct misuse_table **out, struct budget *budget, u32 bits)
 		return -ENOMEM;
 	}
 	t->budget = budget;
-	if (set_size(t, bits)) {
+	if (misuse_set_size(t, bits)) {
 		free(t);
 		budget_give(budget, sizeof(*t));
 		return -ENOMEM;
@@ -152,16 +152,16 @@ void misuse_note_freed(struct misuse_table *t, taddr_t addr, u32 alloc_row, cons
 	if (!t->freed)
 		return;
 	/* The table begins small, because a process may have many small children. Without memory it does not grow. */
-	if (++t->nr_noted >> t->bits && t->bits < MAX_BITS && set_size(t, t->bits + 1))
+	if (++t->nr_noted >> t->bits && t->bits < MAX_BITS && misuse_set_size(t, t->bits + 1))
 		t->nr_noted = 0;
-	*slot_of(t, addr) = (struct misuse_freed){
+	*misuse_slot_of(t, addr) = (struct misuse_freed){
 		.addr = addr, .stack = ev->stack, .alloc_row = alloc_row, .fn = ev->h.fn
 	};
 }
 
 const struct misuse_freed *misuse_find_freed(const struct misuse_table *t, taddr_t addr)
 {
-	const struct misuse_freed *f = t->freed ? slot_of(t, addr) : NULL;
+	const struct misuse_freed *f = t->freed ? misuse_slot_of(t, addr) : NULL;
 
 	return f && f->addr == addr ? f : NULL;
 }

@@ -60,8 +60,8 @@ static size_t first_below(const struct region_table *t, taddr_t addr)
 }
 
 /* Replace @nr_old pieces from index @at on by @nr_new others. */
-static void replace(struct region_table *t, size_t at, size_t nr_old, const struct region_piece *pieces,
-		    size_t nr_new)
+static void region_table_replace(struct region_table *t, size_t at, size_t nr_old,
+				 const struct region_piece *pieces, size_t nr_new)
 {
 	size_t nr_behind = t->nr_pieces - at - nr_old;
 
@@ -83,7 +83,7 @@ void region_table_add(struct region_table *t, taddr_t start, taddr_t end, const 
 	}
 	t->regions[piece.region] = *region;
 	t->regions[piece.region].nr_pieces = 1;
-	replace(t, first_below(t, start), 0, &piece, 1);
+	region_table_replace(t, first_below(t, start), 0, &piece, 1);
 }
 
 bool region_table_release(struct region_table *t, const struct region_piece *piece)
@@ -116,7 +116,7 @@ void region_table_cut(struct region_table *t, taddr_t start, taddr_t end, region
 		t->regions[p.region].nr_pieces += (cut_end < p.end) + (cut_start > p.start);
 		visit(ctx, &t->regions[p.region], cut_end - cut_start, region_table_release(t, &p));
 	}
-	replace(t, first, i - first, rest, nr_rest);
+	region_table_replace(t, first, i - first, rest, nr_rest);
 }
 
 /* Index of the piece that contains @addr, or nr_pieces. */
@@ -139,7 +139,7 @@ bool region_table_take(struct region_table *t, taddr_t addr, struct region_piece
 		t->pieces[i].end = addr;
 		t->regions[out->region].nr_pieces++;
 	} else {
-		replace(t, i, 1, NULL, 0);
+		region_table_replace(t, i, 1, NULL, 0);
 	}
 	return true;
 }
@@ -150,7 +150,7 @@ bool region_table_put(struct region_table *t, const struct region_piece *piece)
 
 	if (i < t->nr_pieces && t->pieces[i].end > piece->start)
 		return false;
-	replace(t, i, 0, piece, 1);
+	region_table_replace(t, i, 0, piece, 1);
 	return true;
 }
 

@@ -35,7 +35,7 @@ int row_table_copy(struct row_table *out, const struct row_table *t, struct budg
 	return err;
 }
 
-static int add_row(struct row_table *t, u64 stack, u16 fn, u64 hash)
+static int row_table_add_row(struct row_table *t, u64 stack, u16 fn, u64 hash)
 {
 	int err;
 
@@ -74,7 +74,7 @@ int row_table_find(struct row_table *t, u64 stack, u16 fn, u32 *out)
 	u32 row = search_row(t, stack, fn, hash);
 
 	if (row == HASH_NO_ITEM) {
-		int err = add_row(t, stack, fn, hash);
+		int err = row_table_add_row(t, stack, fn, hash);
 
 		if (err)
 			return err;
@@ -103,7 +103,7 @@ void row_table_fold_begin(struct row_table *t, u32 from)
 }
 
 /* Add the counters of @from to @row. */
-static void join_rows(struct row *row, const struct row *from, u64 peak_nr)
+static void row_table_join_rows(struct row *row, const struct row *from, u64 peak_nr)
 {
 	row_keep_peak(row, peak_nr);
 	row->at_peak += row_at_peak(from, peak_nr);
@@ -123,7 +123,7 @@ u32 row_table_fold(struct row_table *t, const struct row *row, u64 peak_nr, bool
 	u32 same = search_row(t, row->stack, row->fn, hash);
 
 	if (same != HASH_NO_ITEM && may_join) {
-		join_rows(&t->rows[same], row, peak_nr);
+		row_table_join_rows(&t->rows[same], row, peak_nr);
 		return same;
 	}
 	/* There is room: all rows of a part were in the table before. */

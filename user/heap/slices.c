@@ -30,7 +30,7 @@ int slices_new(struct slices **out, struct budget *budget)
 	return 0;
 }
 
-static void drop(struct slices *s, struct slice *slice)
+static void slices_drop(struct slices *s, struct slice *slice)
 {
 	budget_give(s->budget, slice->len);
 	s->packed_bytes -= slice->len;
@@ -40,7 +40,7 @@ static void drop(struct slices *s, struct slice *slice)
 void slices_reset(struct slices *s)
 {
 	while (s->nr)
-		drop(s, &s->list[--s->nr]);
+		slices_drop(s, &s->list[--s->nr]);
 	budget_give(s->budget, s->max_seen * sizeof(*s->seen));
 	free(s->seen);
 	*s = (struct slices){ .budget = s->budget, .shift = FIRST_SHIFT };
@@ -110,7 +110,7 @@ struct slice_row {
 };
 
 /* @last is the row before in the slice, or -1. Returns the end of what was written. */
-static u8 *pack(u8 *out, const struct slice_row *item, s64 last)
+static u8 *slices_pack(u8 *out, const struct slice_row *item, s64 last)
 {
 	out = varint_put(out, (u64)(item->row - last - 1));
 	out = varint_put(out, item->counts.allocs);
@@ -177,7 +177,7 @@ static struct slice_row take_first(struct slice_reader *a, struct slice_reader *
 }
 
 /* Add @b, which comes after it, to @a. 0 or -ENOMEM: both are as before. */
-static int join(struct slices *s, struct slice *a, struct slice *b)
+static int slices_join(struct slices *s, struct slice *a, struct slice *b)
 {
 	u8 *packed = new_bytes(s, (u64)a->len + b->len);
 	struct slice_reader ra = read_slice(a), rb = read_slice(b);
@@ -191,7 +191,7 @@ static int join(struct slices *s, struct slice *a, struct slice *b)
 	while (ra.has_item || rb.has_item) {
 		struct slice_row item = take_first(&ra, &rb);
 
-		end = pack(end, &item, last);
+		end = slices_pack(end, &item, last);
 		last = item.row;
 	}
 	both.len = (u32)(end - packed);
@@ -200,8 +200,8 @@ static int join(struct slices *s, struct slice *a, struct slice *b)
 	if (smaller)
 		both.packed = smaller;
 	s->packed_bytes += both.len;
-	drop(s, a);
-	drop(s, b);
+	slices_drop(s, a);
+	slices_drop(s, b);
 	*a = both;
 	return 0;
 }
@@ -219,7 +219,7 @@ static void reopen_last(struct slices *s)
 		seen->alloc_bytes -= r.item.counts.alloc_bytes;
 		seen->live_bytes -= r.item.counts.live_bytes;
 	}
-	drop(s, slice);
+	slices_drop(s, slice);
 }
 
 /* Double the length of slices. Without memory for that, the slice that is being filled takes in those before it. */
@@ -235,7 +235,7 @@ static void double_length(struct slices *s)
 
 		slice.number >>= 1;
 		if (kept && s->list[kept - 1].number == slice.number && !is_full) {
-			is_full = join(s, &s->list[kept - 1], &slice) != 0;
+			is_full = slices_join(s, &s->list[kept - 1], &slice) != 0;
 			if (!is_full)
 				continue;
 			s->number = slice.number;
@@ -290,9 +290,9 @@ static int pack_row(void *ctx, u32 row, const struct slice_counts *counts)
 	u8 one[ITEM_MAX];
 
 	if (p->at)
-		p->at = pack(p->at, &item, p->last);
+		p->at = slices_pack(p->at, &item, p->last);
 	else
-		p->len += (u64)(pack(one, &item, p->last) - one);
+		p->len += (u64)(slices_pack(one, &item, p->last) - one);
 	p->last = row;
 	return 0;
 }
@@ -351,7 +351,7 @@ void slices_go_on(struct slices *s, u64 start_ns, u64 now_ns, u32 least_shift, c
 		double_length(s);
 }
 
-static int compare_rows(const void *pa, const void *pb)
+static int slices_compare_rows(const void *pa, const void *pb)
 {
 	const struct slice_row *a = pa, *b = pb;
 
@@ -373,7 +373,7 @@ static u32 join_items(struct slice_row *items, u32 nr)
 }
 
 /* The items of @slice, with new numbers and sorted. NULL without memory. The caller owns them. */
-static struct slice_row *read_anew(const struct slice *slice, const u32 *to, u32 *nr)
+static struct slice_row *slices_read_anew(const struct slice *slice, const u32 *to, u32 *nr)
 {
 	struct slice_row *items;
 
@@ -387,14 +387,14 @@ static struct slice_row *read_anew(const struct slice *slice, const u32 *to, u32
 		items[(*nr)++].row = to[r.item.row];
 	}
 	if (items)
-		qsort(items, *nr, sizeof(*items), compare_rows);
+		qsort(items, *nr, sizeof(*items), slices_compare_rows);
 	return items;
 }
 
 static int fold_slice(struct slices *s, struct slice *slice, const u32 *to)
 {
 	u32 nr;
-	auto_free struct slice_row *items = read_anew(slice, to, &nr);
+	auto_free struct slice_row *items = slices_read_anew(slice, to, &nr);
 	u8 *packed, *end;
 	s64 last = -1;
 
@@ -404,10 +404,10 @@ static int fold_slice(struct slices *s, struct slice *slice, const u32 *to)
 		return -ENOMEM;
 	end = packed;
 	for (u32 i = 0; i < nr; i++) {
-		end = pack(end, &items[i], last);
+		end = slices_pack(end, &items[i], last);
 		last = items[i].row;
 	}
-	drop(s, slice);
+	slices_drop(s, slice);
 	slice->len = (u32)(end - packed);
 	slice->packed = realloc(packed, slice->len + !slice->len);
 	if (!slice->packed)

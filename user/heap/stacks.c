@@ -145,7 +145,7 @@ void stack_slot_del(struct stack_table *t, u32 nr)
 }
 
 /* The return address may be the first byte behind the mapping, but the call before it is inside. */
-static struct code_ref place_of(const struct mapping_list *maps, taddr_t return_addr)
+static struct code_ref stacks_place_of(const struct mapping_list *maps, taddr_t return_addr)
 {
 	struct code_ref ref = mapping_ref(maps, return_addr - 1);
 
@@ -218,7 +218,7 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev, const s
 			     ? ev->end
 			     : STACK_LIMIT; /* a newer source may send another word: not complete */
 	for (u16 i = 0; i < nr_frames; i++)
-		stack->frames[i] = place_of(maps, ev->ips[i]);
+		stack->frames[i] = stacks_place_of(maps, ev->ips[i]);
 	keep_stack(t, &slot, stack);
 	return 0;
 }

@@ -29,7 +29,7 @@ struct folding {
 	u32 nr_anchors;
 };
 
-static u32 slot_at(const struct folding *f, u32 i)
+static u32 stacks_fold_slot_at(const struct folding *f, u32 i)
 {
 	return f->young ? f->young[i] : i;
 }
@@ -106,19 +106,19 @@ static u64 gain_of(const struct folding *f, u32 nr)
 }
 
 /* Choose the stacks that weigh least, until they take @bytes; of young ones none of callers with live blocks. */
-static void choose(struct folding *f, u64 bytes)
+static void stacks_fold_choose(struct folding *f, u64 bytes)
 {
 	u64 of[NR_LEVELS] = { 0 }, left = bytes;
 	u32 level = 0, end = f->young ? LIVE_LEVELS : NR_LEVELS;
 
 	for (u32 i = 0; i < f->nr; i++)
-		if (can_fold(f, slot_at(f, i)))
-			of[level_of(f, slot_at(f, i))] += gain_of(f, slot_at(f, i));
+		if (can_fold(f, stacks_fold_slot_at(f, i)))
+			of[level_of(f, stacks_fold_slot_at(f, i))] += gain_of(f, stacks_fold_slot_at(f, i));
 	while (level < end - 1 && of[level] < left)
 		left -= of[level++];
 	/* Of equals the latest go: who came first is known to people. */
 	for (u32 i = f->nr; i-- > 0;) {
-		u32 nr = slot_at(f, i), mine = can_fold(f, nr) ? level_of(f, nr) : NR_LEVELS;
+		u32 nr = stacks_fold_slot_at(f, i), mine = can_fold(f, nr) ? level_of(f, nr) : NR_LEVELS;
 
 		f->is_wanted[nr] = mine < level || (mine == level && left);
 		if (mine == level && left)
@@ -257,14 +257,14 @@ int stack_table_fold(struct stack_table *t, const u32 *weights, u64 bytes, bool 
 	int err = -ENOMEM;
 
 	if (is_wanted) {
-		choose(&f, bytes);
+		stacks_fold_choose(&f, bytes);
 		err = choose_anchors(&f);
 	}
 	/* Some stacks are new before others are freed. */
 	t->budget.limit = 0;
 	for (u32 i = 0; i < f.nr && !err; i++)
-		if (is_wanted[slot_at(&f, i)])
-			err = fold_slot(&f, slot_at(&f, i));
+		if (is_wanted[stacks_fold_slot_at(&f, i)])
+			err = fold_slot(&f, stacks_fold_slot_at(&f, i));
 	t->budget.limit = limit;
 	free(f.anchors);
 	if (is_full)

@@ -162,7 +162,7 @@ static int kinds_reserve(struct tape_kinds *k)
 	return kinds_grow(k);
 }
 
-static int write_file(struct tape *t)
+static int tape_write_file(struct tape *t)
 {
 	if (t->fd < 0) {
 		int fd = unnamed_file("/tmp");
@@ -191,13 +191,13 @@ static u64 key_of(const struct tape_entry *e)
 	return e->bytes >> (63 - ROW_BITS) ? NO_KEY : e->bytes << ROW_BITS | e->row;
 }
 
-static void put_mark(struct tape *t, char what)
+static void tape_put_mark(struct tape *t, char what)
 {
 	t->bytes[t->nr++] = MARK;
 	t->bytes[t->nr++] = what;
 }
 
-static void put_number(struct tape *t, u64 number)
+static void tape_put_number(struct tape *t, u64 number)
 {
 	t->bytes[t->nr++] = ' ';
 	t->nr += (u32)digits_bare_hex(t->bytes + t->nr, number);
@@ -205,7 +205,7 @@ static void put_number(struct tape *t, u64 number)
 
 /* Write the line of the new kind of @e, and fill @kind. */
 static void __attribute__((noinline))
-put_kind(struct tape *t, struct tape_kind *kind, const struct tape_entry *e)
+tape_put_kind(struct tape *t, struct tape_kind *kind, const struct tape_entry *e)
 {
 	size_t len;
 
@@ -213,19 +213,19 @@ put_kind(struct tape *t, struct tape_kind *kind, const struct tape_entry *e)
 		t->err = -EFBIG;
 		return;
 	}
-	put_mark(t, 'k');
-	put_number(t, e->row);
-	put_number(t, e->bytes);
+	tape_put_mark(t, 'k');
+	tape_put_number(t, e->row);
+	tape_put_number(t, e->bytes);
 	t->bytes[t->nr++] = '\n';
 	*kind = (struct tape_kind){ .key = key_of(e) };
 	len = digits_bare_hex(kind->text, t->kinds.number++);
 	kind->text[len] = '\n';
 }
 
-static void __attribute__((noinline)) put_time(struct tape *t, u64 time_ms)
+static void __attribute__((noinline)) tape_put_time(struct tape *t, u64 time_ms)
 {
-	put_mark(t, 't');
-	put_number(t, time_ms - t->time_ms);
+	tape_put_mark(t, 't');
+	tape_put_number(t, time_ms - t->time_ms);
 	t->bytes[t->nr++] = '\n';
 	t->time_ms = time_ms;
 }
@@ -248,17 +248,17 @@ static struct tape_kind *find_kind(struct tape_kinds *k, u32 home, u64 key)
 	return &kind[NR_WAYS - 1];
 }
 
-static void put_event(struct tape *t, const struct tape_entry *e, u32 home)
+static void tape_put_event(struct tape *t, const struct tape_entry *e, u32 home)
 {
 	struct tape_kind big = { .key = NO_KEY }, *kind = &big;
 	u64 key = key_of(e), text;
 
 	if (e->time_ms > t->time_ms)
-		put_time(t, e->time_ms);
+		tape_put_time(t, e->time_ms);
 	if (key != NO_KEY)
 		kind = find_kind(&t->kinds, home, key);
 	if (kind->key != key || key == NO_KEY)
-		put_kind(t, kind, e);
+		tape_put_kind(t, kind, e);
 	memcpy(t->bytes + t->nr, e->is_free ? "- " : "+ ", 2);
 	memcpy(t->bytes + t->nr + 2, kind->text, sizeof(kind->text));
 	memcpy(&text, kind->text, sizeof(text));
@@ -273,14 +273,14 @@ static void __attribute__((noinline)) put_waiting(struct tape *t)
 	if (!t->err)
 		t->err = kinds_reserve(&t->kinds);
 	if (!t->err && t->nr > WRITE_BYTES / 2)
-		t->err = write_file(t);
+		t->err = tape_write_file(t);
 	nr = t->err ? 0 : t->nr_waiting;
 	for (u32 i = 0; i < nr; i++) {
 		homes[i] = kinds_home(&t->kinds, key_of(&t->waiting[i]));
 		__builtin_prefetch(&t->kinds.list[homes[i]]);
 	}
 	for (u32 i = 0; i < nr && !t->err; i++)
-		put_event(t, &t->waiting[i], homes[i]);
+		tape_put_event(t, &t->waiting[i], homes[i]);
 	t->nr_waiting = 0;
 }
 
@@ -335,7 +335,7 @@ static int read_more(const struct tape *t, struct tape_reader *r)
 }
 
 /* Read a number of the line that ends at @end, and what is before it. NULL: there is none. */
-static const char *get_number(const char *at, const char *end, u64 *number)
+static const char *tape_get_number(const char *at, const char *end, u64 *number)
 {
 	return at && at < end && *at == ' ' ? digits_get_bare_hex(at + 1, end, number) : NULL;
 }
@@ -349,9 +349,9 @@ static int read_mark(struct tape_reader *r, struct tape_part *p)
 
 	if (!end || end < r->at + 2)
 		return -EIO;
-	at = get_number(r->at + 2, end, &first);
+	at = tape_get_number(r->at + 2, end, &first);
 	if (!is_time)
-		at = get_number(at, end, &second);
+		at = tape_get_number(at, end, &second);
 	if (at != end)
 		return -EIO;
 	r->at = end + 1;
@@ -386,7 +386,7 @@ int tape_next(struct tape *t, struct tape_part *p)
 }
 
 /* Append the file of @from to that of @to. 0 or -errno. */
-static int copy_file(struct tape *to, const struct tape *from)
+static int tape_copy_file(struct tape *to, const struct tape *from)
 {
 	while (to->len < from->len) {
 		u64 left = from->len - to->len;
@@ -398,19 +398,19 @@ static int copy_file(struct tape *to, const struct tape *from)
 		if (n <= 0)
 			return n ? -errno : -EIO;
 		to->nr = (u32)n;
-		n = write_file(to);
+		n = tape_write_file(to);
 		if (n)
 			return (int)n;
 	}
 	return 0;
 }
 
-static int copy(struct tape *to, struct tape *from)
+static int heap_tape_copy(struct tape *to, struct tape *from)
 {
 	int err;
 
 	put_waiting(from);
-	err = from->err ? from->err : copy_file(to, from);
+	err = from->err ? from->err : tape_copy_file(to, from);
 	if (!err && from->kinds.list)
 		err = kinds_begin(&to->kinds, from->kinds.bits);
 	if (err)
@@ -431,6 +431,6 @@ int tape_copy(struct tape **out, struct tape *t)
 	int err = tape_new(out);
 
 	if (!err)
-		(*out)->err = copy(*out, t);
+		(*out)->err = heap_tape_copy(*out, t);
 	return err;
 }

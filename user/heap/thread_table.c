@@ -34,7 +34,7 @@ int thread_table_copy(struct thread_table *out, const struct thread_table *t, st
 }
 
 /* 0 or -ENOMEM: nothing has changed. */
-static int add_row(struct thread_table *t, u32 tid)
+static int thread_table_add_row(struct thread_table *t, u32 tid)
 {
 	int err;
 
@@ -59,7 +59,7 @@ u32 thread_table_find(struct thread_table *t, u32 tid)
 			break;
 	if (row == HASH_NO_ITEM) {
 		row = t->nr;
-		if (add_row(t, tid))
+		if (thread_table_add_row(t, tid))
 			return THREADS_MAX;
 	}
 	t->cache[tid % THREADS_CACHED] = row;

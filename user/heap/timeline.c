@@ -38,13 +38,13 @@ void timeline_reset(struct timeline *t)
 	t->nr = 0;
 }
 
-static u64 slot_of(const struct timeline *t, u64 time_ns)
+static u64 timeline_slot_of(const struct timeline *t, u64 time_ns)
 {
 	return time_ns > t->start_ns ? (time_ns - t->start_ns) >> t->shift : 0;
 }
 
 /* @b, which comes after @a, with the extremes of both. */
-static struct timeline_point join(struct timeline_point a, struct timeline_point b)
+static struct timeline_point timeline_join(struct timeline_point a, struct timeline_point b)
 {
 	b.min_bytes = a.min_bytes < b.min_bytes ? a.min_bytes : b.min_bytes;
 	b.max_bytes = a.max_bytes > b.max_bytes ? a.max_bytes : b.max_bytes;
@@ -52,7 +52,7 @@ static struct timeline_point join(struct timeline_point a, struct timeline_point
 }
 
 /* Double the length of slots until at most half of the points are left. */
-static void merge(struct timeline *t)
+static void timeline_merge(struct timeline *t)
 {
 	u32 half = t->nr / 2;
 
@@ -63,8 +63,8 @@ static void merge(struct timeline *t)
 		for (u32 i = 1; i < t->nr; i++) {
 			struct timeline_point *last = &t->points[kept];
 
-			if (slot_of(t, last->time_ns) == slot_of(t, t->points[i].time_ns))
-				*last = join(*last, t->points[i]);
+			if (timeline_slot_of(t, last->time_ns) == timeline_slot_of(t, t->points[i].time_ns))
+				*last = timeline_join(*last, t->points[i]);
 			else
 				t->points[++kept] = t->points[i];
 		}
@@ -72,12 +72,12 @@ static void merge(struct timeline *t)
 	}
 }
 
-static bool make_room(struct timeline *t)
+static bool timeline_make_room(struct timeline *t)
 {
 	if (t->nr < TIMELINE_MAX && !budget_array(t->budget, t->points, t->max, (size_t)t->nr + 1))
 		return true;
 	if (t->nr > 1)
-		merge(t);
+		timeline_merge(t);
 	return t->nr < t->max;
 }
 
@@ -88,13 +88,13 @@ void timeline_go_on(struct timeline *t, u64 now_ns, struct timeline_point last)
 	if (!t->end_ns) {
 		t->start_ns = now_ns;
 		t->min_bytes = t->max_bytes = last.live_bytes;
-	} else if (make_room(t)) {
+	} else if (timeline_make_room(t)) {
 		last.min_bytes = t->min_bytes;
 		last.max_bytes = t->max_bytes;
 		t->points[t->nr++] = last;
 		t->min_bytes = t->max_bytes = last.live_bytes;
 	}
-	slot = slot_of(t, now_ns) + 1;
+	slot = timeline_slot_of(t, now_ns) + 1;
 	t->end_ns = t->start_ns + (slot << t->shift);
 	if (slot > UINT64_MAX >> t->shift || t->end_ns < t->start_ns)
 		t->end_ns = UINT64_MAX;

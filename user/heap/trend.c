@@ -6,7 +6,7 @@
 #define LEAST_NS      1000000000ULL
 
 /* Join each two slots to one. */
-static void halve(struct trend *t)
+static void trend_halve(struct trend *t)
 {
 	for (u32 i = 0; i < TREND_SLOTS / 2; i++)
 		t->least[i] = t->least[2 * i] < t->least[2 * i + 1] ? t->least[2 * i] : t->least[2 * i + 1];
@@ -28,7 +28,7 @@ void trend_go_on(struct trend *t, u64 now_ns)
 	while (slot >= TREND_SLOTS) {
 		while (t->nr < TREND_SLOTS)
 			t->least[t->nr++] = t->last;
-		halve(t);
+		trend_halve(t);
 		slot = (now_ns - t->start_ns) / t->slot_ns;
 	}
 	/* Nothing has changed in the slots between. */
