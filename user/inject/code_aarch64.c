@@ -26,7 +26,7 @@ struct stub_words {
 	bool is_full, is_far; /* an instruction had no room; or what it names is out of its reach */
 };
 
-static u32 word_at(const u8 *code)
+static u32 code_aarch64_word_at(const u8 *code)
 {
 	return code[0] | (u32)code[1] << 8 | (u32)code[2] << 16 | (u32)code[3] << 24;
 }
@@ -38,7 +38,7 @@ static void set_word(u8 *code, u32 word)
 }
 
 /* The @bits low bits of the distance from @from to @to, in instructions. False: they are too few. */
-static bool distance_to(taddr_t from, taddr_t to, u32 bits, u32 *out)
+static bool code_aarch64_distance_to(taddr_t from, taddr_t to, u32 bits, u32 *out)
 {
 	s64 words = (s64)(to - from) / INSN_BYTES, most = 1LL << (bits - 1);
 
@@ -50,13 +50,13 @@ static bool distance_to(taddr_t from, taddr_t to, u32 bits, u32 *out)
 static bool make_jump(u8 *code, u32 opcode, taddr_t from, taddr_t to)
 {
 	u32 distance;
-	bool is_near = distance_to(from, to, 26, &distance);
+	bool is_near = code_aarch64_distance_to(from, to, 26, &distance);
 
 	set_word(code, opcode | distance);
 	return is_near;
 }
 
-static void put(struct stub_words *w, const void *bytes, size_t len)
+static void code_aarch64_put(struct stub_words *w, const void *bytes, size_t len)
 {
 	w->is_full |= len > CODE_STUB_BYTES - w->len;
 	if (w->is_full)
@@ -65,15 +65,15 @@ static void put(struct stub_words *w, const void *bytes, size_t len)
 	w->len += len;
 }
 
-static void put_word(struct stub_words *w, u32 word)
+static void code_aarch64_put_word(struct stub_words *w, u32 word)
 {
 	u8 code[INSN_BYTES];
 
 	set_word(code, word);
-	put(w, code, sizeof(code));
+	code_aarch64_put(w, code, sizeof(code));
 }
 
-static taddr_t here(const struct stub_words *w)
+static taddr_t code_aarch64_here(const struct stub_words *w)
 {
 	return w->addr + w->len;
 }
@@ -83,42 +83,42 @@ static void put_load_and_jump(struct stub_words *w, taddr_t addr)
 {
 	u32 distance;
 
-	w->is_far |= !distance_to(here(w), addr, 19, &distance);
-	put_word(w, 0x58000010 | distance << 5);
-	put_word(w, 0xd61f0200);
+	w->is_far |= !code_aarch64_distance_to(code_aarch64_here(w), addr, 19, &distance);
+	code_aarch64_put_word(w, 0x58000010 | distance << 5);
+	code_aarch64_put_word(w, 0xd61f0200);
 }
 
 /* Go to @target, however far away it is. */
-static void put_jump(struct stub_words *w, taddr_t target)
+static void code_aarch64_put_jump(struct stub_words *w, taddr_t target)
 {
 	u8 jump[INSN_BYTES];
 
-	if (make_jump(jump, OPCODE_JUMP, here(w), target)) {
-		put(w, jump, sizeof(jump));
+	if (make_jump(jump, OPCODE_JUMP, code_aarch64_here(w), target)) {
+		code_aarch64_put(w, jump, sizeof(jump));
 		return;
 	}
-	put_load_and_jump(w, here(w) + 2 * INSN_BYTES);
-	put(w, &target, sizeof(target));
+	put_load_and_jump(w, code_aarch64_here(w) + 2 * INSN_BYTES);
+	code_aarch64_put(w, &target, sizeof(target));
 }
 
 /* Go to the piece, whose address is at @way, with x17 = address of @index, which it comes back behind. */
 static void put_visit(struct stub_words *w, u32 index, taddr_t way)
 {
 	/* adr x17, 3 instructions further */
-	put_word(w, 0x10000000 | 3 << 5 | 17);
+	code_aarch64_put_word(w, 0x10000000 | 3 << 5 | 17);
 	put_load_and_jump(w, way);
-	put_word(w, index);
+	code_aarch64_put_word(w, index);
 }
 
-static void put_visits(struct stub_words *w, const struct code_site *site, taddr_t ways)
+static void code_aarch64_put_visits(struct stub_words *w, const struct code_site *site, taddr_t ways)
 {
 	for (u32 i = 0; i < site->nr_indexes; i++)
 		put_visit(w, site->indexes[i], ways + offsetof(struct code_ways, enter));
 }
 
 /* The stub of a function: the visit, and the first instruction of the function. */
-static int hook_entry(struct stub_words *w, const struct code_site *site, const struct insn *insn,
-		      taddr_t ways, const char **why)
+static int code_aarch64_hook_entry(struct stub_words *w, const struct code_site *site,
+				   const struct insn *insn, taddr_t ways, const char **why)
 {
 	u8 moved[INSN_MAX_MOVED];
 	int len;
@@ -127,46 +127,46 @@ static int hook_entry(struct stub_words *w, const struct code_site *site, const 
 	*why = "its first instruction cannot be moved";
 	if (insn->kind == INSN_CALL || insn->kind == INSN_TRAP)
 		return -ENOTSUP;
-	len = insn_move(EM_AARCH64, site->addr, site->body, site->len, here(w), moved);
+	len = insn_move(EM_AARCH64, site->addr, site->body, site->len, code_aarch64_here(w), moved);
 	if (len < 0)
 		return -ENOTSUP;
-	put(w, moved, (size_t)len);
-	put_jump(w, site->addr + INSN_BYTES);
+	code_aarch64_put(w, moved, (size_t)len);
+	code_aarch64_put_jump(w, site->addr + INSN_BYTES);
 	return 0;
 }
 
 /* The stub of a call: the visit, and the function that is called. It returns to behind the call. */
-static int hook_call(struct stub_words *w, const struct code_site *site, const struct insn *insn,
-		     taddr_t ways, const char **why)
+static int code_aarch64_hook_call(struct stub_words *w, const struct code_site *site, const struct insn *insn,
+				  taddr_t ways, const char **why)
 {
 	*why = "it is no call";
-	if ((word_at(site->body) & OPCODE_MASK) != OPCODE_CALL)
+	if ((code_aarch64_word_at(site->body) & OPCODE_MASK) != OPCODE_CALL)
 		return -ENOTSUP;
-	put_visits(w, site, ways);
-	put_jump(w, insn->target);
+	code_aarch64_put_visits(w, site, ways);
+	code_aarch64_put_jump(w, insn->target);
 	return 0;
 }
 
 /* The stub of a ret: the visits, and the ret. */
-static int hook_ret(struct stub_words *w, const struct code_site *site, const struct insn *insn, taddr_t ways,
-		    const char **why)
+static int code_aarch64_hook_ret(struct stub_words *w, const struct code_site *site, const struct insn *insn,
+				 taddr_t ways, const char **why)
 {
 	*why = "it does not return there";
 	if (insn->kind != INSN_RETURN)
 		return -ENOTSUP;
-	put_visits(w, site, ways);
-	put(w, site->body + (site->addr - site->start), INSN_BYTES);
+	code_aarch64_put_visits(w, site, ways);
+	code_aarch64_put(w, site->body + (site->addr - site->start), INSN_BYTES);
 	*why = "too many functions return there";
 	return w->is_full ? -ENOTSUP : 0;
 }
 
-static int hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
-		const char **why)
+static int code_aarch64_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
+			     const char **why)
 {
 	static int (*const kinds[])(struct stub_words *, const struct code_site *, const struct insn *,
-				    taddr_t, const char **) = {
-		[CODE_ENTRY] = hook_entry, [CODE_CALL] = hook_call, [CODE_RET] = hook_ret
-	};
+				    taddr_t, const char **) = { [CODE_ENTRY] = code_aarch64_hook_entry,
+								[CODE_CALL] = code_aarch64_hook_call,
+								[CODE_RET] = code_aarch64_hook_ret };
 	struct stub_words w = { .bytes = out->stub, .addr = stub };
 	u64 at = site->addr - site->start;
 	struct insn insn;
@@ -192,9 +192,9 @@ static int hook(struct code_hook *out, const struct code_site *site, taddr_t stu
 
 /* ---- what is there ---- */
 
-static taddr_t jump_target(taddr_t addr, const u8 *code)
+static taddr_t code_aarch64_jump_target(taddr_t addr, const u8 *code)
 {
-	u32 word = word_at(code), opcode = word & OPCODE_MASK;
+	u32 word = code_aarch64_word_at(code), opcode = word & OPCODE_MASK;
 
 	if (opcode != OPCODE_JUMP && opcode != OPCODE_CALL)
 		return 0;
@@ -202,20 +202,20 @@ static taddr_t jump_target(taddr_t addr, const u8 *code)
 }
 
 /* brk with any number: gdb has 0, the kernel 4 and 5. */
-static bool is_breakpoint(const u8 *code)
+static bool code_aarch64_is_breakpoint(const u8 *code)
 {
-	return (word_at(code) & 0xffe0001f) == 0xd4200000;
+	return (code_aarch64_word_at(code) & 0xffe0001f) == 0xd4200000;
 }
 
-static bool is_under_breakpoint(const u8 *now, const u8 *jump, size_t len)
+static bool code_aarch64_is_under_breakpoint(const u8 *now, const u8 *jump, size_t len)
 {
 	(void)jump;
 	(void)len;
-	return is_breakpoint(now);
+	return code_aarch64_is_breakpoint(now);
 }
 
 /* Behind it are the flags, a word that is not used, and the head of the first record (struct sigcontext). */
-static bool is_saved_pc(const u64 *word)
+static bool code_aarch64_is_saved_pc(const u64 *word)
 {
 	const u32 fpsimd_magic = 0x46508001, fpsimd_bytes = 0x210;
 
@@ -235,9 +235,9 @@ const struct code_cpu code_aarch64 = {
 	.has_guards = true,
 	.reach = REACH,
 	.address_mask = 0xffffffffffffULL,
-	.hook = hook,
-	.jump_target = jump_target,
-	.is_breakpoint = is_breakpoint,
-	.is_under_breakpoint = is_under_breakpoint,
-	.is_saved_pc = is_saved_pc,
+	.hook = code_aarch64_hook,
+	.jump_target = code_aarch64_jump_target,
+	.is_breakpoint = code_aarch64_is_breakpoint,
+	.is_under_breakpoint = code_aarch64_is_under_breakpoint,
+	.is_saved_pc = code_aarch64_is_saved_pc,
 };

@@ -24,7 +24,7 @@ struct stub_writer {
 };
 
 /* Bytes without room are left out, and is_full says so. */
-static void put(struct stub_writer *w, const void *bytes, size_t len)
+static void code_x86_64_put(struct stub_writer *w, const void *bytes, size_t len)
 {
 	w->is_full |= len > CODE_STUB_BYTES - w->len;
 	if (w->is_full)
@@ -34,7 +34,7 @@ static void put(struct stub_writer *w, const void *bytes, size_t len)
 }
 
 /* The distance from the end of the four bytes at @at to @target. */
-static bool distance_to(taddr_t at, taddr_t target, s32 *out)
+static bool code_x86_64_distance_to(taddr_t at, taddr_t target, s32 *out)
 {
 	*out = (s32)(target - (at + sizeof(*out)));
 	return (s64)(target - (at + sizeof(*out))) == *out;
@@ -44,36 +44,36 @@ static bool put_distance(struct stub_writer *w, taddr_t target)
 {
 	s32 distance;
 
-	if (!distance_to(w->addr + w->len, target, &distance))
+	if (!code_x86_64_distance_to(w->addr + w->len, target, &distance))
 		return false;
-	put(w, &distance, sizeof(distance));
+	code_x86_64_put(w, &distance, sizeof(distance));
 	return true;
 }
 
-static bool put_jump(struct stub_writer *w, taddr_t target)
+static bool code_x86_64_put_jump(struct stub_writer *w, taddr_t target)
 {
-	put(w, &(u8){ OPCODE_JUMP }, 1);
+	code_x86_64_put(w, &(u8){ OPCODE_JUMP }, 1);
 	return put_distance(w, target);
 }
 
 static void put_push(struct stub_writer *w, u32 number)
 {
-	put(w, &(u8){ OPCODE_PUSH }, 1);
-	put(w, &number, sizeof(number));
+	code_x86_64_put(w, &(u8){ OPCODE_PUSH }, 1);
+	code_x86_64_put(w, &number, sizeof(number));
 }
 
 /* Push the number of each probe, call the piece, drop the number again. No flag and no register is changed. */
-static bool put_visits(struct stub_writer *w, const struct code_site *site, taddr_t ways)
+static bool code_x86_64_put_visits(struct stub_writer *w, const struct code_site *site, taddr_t ways)
 {
 	const taddr_t way_in = ways + offsetof(struct code_ways, enter);
 	static const u8 call[] = { 0xff, 0x15 }, drop[] = { 0x48, 0x8d, 0x64, 0x24, 0x08 };
 
 	for (u32 i = 0; i < site->nr_indexes; i++) {
 		put_push(w, site->indexes[i]);
-		put(w, call, sizeof(call));
+		code_x86_64_put(w, call, sizeof(call));
 		if (!put_distance(w, way_in))
 			return false;
-		put(w, drop, sizeof(drop));
+		code_x86_64_put(w, drop, sizeof(drop));
 	}
 	return true;
 }
@@ -89,13 +89,13 @@ static bool put_call(struct stub_writer *w, const u8 *go, size_t len, taddr_t ta
 	/* push of the word behind the instruction that goes */
 	const u8 push[PUSH_BYTES] = { 0xff, 0x35, (u8)(len + sizeof(s32) + padding), 0, 0, 0 };
 
-	put(w, push, sizeof(push));
-	put(w, go, len);
+	code_x86_64_put(w, push, sizeof(push));
+	code_x86_64_put(w, go, len);
 	if (!put_distance(w, target))
 		return false;
-	put(w, between, padding);
+	code_x86_64_put(w, between, padding);
 	ret = ret ? ret : w->addr + w->len + sizeof(ret);
-	put(w, &ret, sizeof(ret));
+	code_x86_64_put(w, &ret, sizeof(ret));
 	return true;
 }
 
@@ -163,7 +163,7 @@ static int move_one(struct stub_writer *w, const struct code_site *site, size_t 
 	len = insn_move(EM_X86_64, site->addr + at, site->body + at, site->len - at, w->addr + w->len, moved);
 	if (len < 0 || insn->kind == INSN_TRAP)
 		return -ENOTSUP;
-	put(w, moved, (size_t)len);
+	code_x86_64_put(w, moved, (size_t)len);
 	return 0;
 }
 
@@ -251,8 +251,8 @@ static bool trim_block(const struct code_site *site, struct ret_block *b)
 }
 
 /* Write the stub of a ret: the instructions before it, the visit, the ret itself. */
-static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct code_site *site, taddr_t ways,
-		    const char **why)
+static int code_x86_64_hook_ret(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+				taddr_t ways, const char **why)
 {
 	size_t ret = site->addr - site->start;
 	u8 moved[INSN_MAX_MOVED];
@@ -270,19 +270,19 @@ static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct c
 
 		if (len < 0)
 			return -ENOTSUP;
-		put(w, moved, (size_t)len);
+		code_x86_64_put(w, moved, (size_t)len);
 	}
-	if (!put_visits(w, site, ways))
+	if (!code_x86_64_put_visits(w, site, ways))
 		return -ENOTSUP;
-	put(w, site->body + ret, b.end - ret < RET_BYTES ? b.end - ret : RET_BYTES);
+	code_x86_64_put(w, site->body + ret, b.end - ret < RET_BYTES ? b.end - ret : RET_BYTES);
 	*why = "too many functions return there";
 	return w->is_full ? -ENOTSUP : 0;
 }
 
 /* ---- entries and calls ---- */
 
-static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
-		      taddr_t ways, const char **why)
+static int code_x86_64_hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+				  taddr_t ways, const char **why)
 {
 	int err;
 
@@ -293,11 +293,11 @@ static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct
 	if (err)
 		return err;
 	*why = far;
-	return put_jump(w, site->addr + out->displaced) && !w->is_full ? 0 : -ENOTSUP;
+	return code_x86_64_put_jump(w, site->addr + out->displaced) && !w->is_full ? 0 : -ENOTSUP;
 }
 
-static int hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site, taddr_t ways,
-		     const char **why)
+static int code_x86_64_hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+				 taddr_t ways, const char **why)
 {
 	s32 distance;
 
@@ -307,7 +307,8 @@ static int hook_call(struct code_hook *out, struct stub_writer *w, const struct 
 	memcpy(&distance, site->body + 1, sizeof(distance));
 	out->displaced = JUMP_BYTES;
 	*why = far;
-	if (!put_visits(w, site, ways) || !put_jump(w, site->addr + JUMP_BYTES + (u64)(s64)distance))
+	if (!code_x86_64_put_visits(w, site, ways) ||
+	    !code_x86_64_put_jump(w, site->addr + JUMP_BYTES + (u64)(s64)distance))
 		return -ENOTSUP;
 	return 0;
 }
@@ -320,7 +321,7 @@ static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_
 	s64 hop = (s64)(site->hop - (out->addr + HOP_BYTES));
 	s32 distance;
 
-	if (!distance_to(from + 1, stub, &distance))
+	if (!code_x86_64_distance_to(from + 1, stub, &distance))
 		return -ENOTSUP;
 	jump[0] = site->kind == CODE_CALL ? OPCODE_CALL : OPCODE_JUMP;
 	memcpy(jump + 1, &distance, sizeof(distance));
@@ -331,13 +332,13 @@ static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_
 	return hop == (s8)hop ? 0 : -ENOTSUP;
 }
 
-static int hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
-		const char **why)
+static int code_x86_64_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
+			    const char **why)
 {
 	static int (*const kinds[])(struct code_hook *, struct stub_writer *, const struct code_site *,
-				    taddr_t, const char **) = {
-		[CODE_ENTRY] = hook_entry, [CODE_CALL] = hook_call, [CODE_RET] = hook_ret
-	};
+				    taddr_t, const char **) = { [CODE_ENTRY] = code_x86_64_hook_entry,
+								[CODE_CALL] = code_x86_64_hook_call,
+								[CODE_RET] = code_x86_64_hook_ret };
 	struct stub_writer w = { .bytes = out->stub, .addr = stub };
 	int err;
 
@@ -358,7 +359,7 @@ static int hook(struct code_hook *out, const struct code_site *site, taddr_t stu
 
 /* ---- what is there ---- */
 
-static taddr_t jump_target(taddr_t addr, const u8 *code)
+static taddr_t code_x86_64_jump_target(taddr_t addr, const u8 *code)
 {
 	s32 distance;
 
@@ -366,18 +367,18 @@ static taddr_t jump_target(taddr_t addr, const u8 *code)
 	return addr + JUMP_BYTES + (u64)(s64)distance;
 }
 
-static bool is_breakpoint(const u8 *code)
+static bool code_x86_64_is_breakpoint(const u8 *code)
 {
 	return code[0] == OPCODE_INT3;
 }
 
-static bool is_under_breakpoint(const u8 *now, const u8 *jump, size_t len)
+static bool code_x86_64_is_under_breakpoint(const u8 *now, const u8 *jump, size_t len)
 {
 	return !memcmp(now + 1, jump + 1, len - 1);
 }
 
 /* The flags, of which bit 1 is always set, and the segment of 64-bit code (struct sigcontext of x86_64). */
-static bool is_saved_pc(const u64 *word)
+static bool code_x86_64_is_saved_pc(const u64 *word)
 {
 	enum { FLAG_ALWAYS = 2, USER_CODE = 0x33 };
 
@@ -393,9 +394,9 @@ const struct code_cpu code_x86_64 = {
 	.below_stack = PIECE_BELOW_STACK,
 	.reach = REACH,
 	.address_mask = UINT64_MAX,
-	.hook = hook,
-	.jump_target = jump_target,
-	.is_breakpoint = is_breakpoint,
-	.is_under_breakpoint = is_under_breakpoint,
-	.is_saved_pc = is_saved_pc,
+	.hook = code_x86_64_hook,
+	.jump_target = code_x86_64_jump_target,
+	.is_breakpoint = code_x86_64_is_breakpoint,
+	.is_under_breakpoint = code_x86_64_is_under_breakpoint,
+	.is_saved_pc = code_x86_64_is_saved_pc,
 };

@@ -91,7 +91,7 @@ static void await_end_of(pid_t heaptap)
 }
 
 /* Wait until nobody else changes targets. False: @end_ns has passed. */
-static bool take_turn(struct guard_memory *shared, u64 end_ns)
+static bool guard_take_turn(struct guard_memory *shared, u64 end_ns)
 {
 	while (__atomic_exchange_n(&shared->is_changing, true, __ATOMIC_SEQ_CST))
 		if (!clock_pause(LOOK_NS, end_ns))
@@ -134,7 +134,7 @@ static bool answer_lifeline(struct guard_memory *shared)
 	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS;
 	bool is_out;
 
-	if (!take_turn(shared, end_ns))
+	if (!guard_take_turn(shared, end_ns))
 		return false;
 	/* A target that keeps a thread in our code does not keep the others waiting. */
 	is_out = take_out_untraced(shared, 0);
@@ -183,7 +183,7 @@ static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int l
 	_exit(0);
 }
 
-static int start(struct guard *g)
+static int guard_start(struct guard *g)
 {
 	pid_t heaptap = getpid();
 	int fds[2], sockets[2];
@@ -222,7 +222,7 @@ int guard_new(struct guard **out)
 	if (!g)
 		return -ENOMEM;
 	g->fd = g->lifeline = g->file = -1;
-	err = start(g);
+	err = guard_start(g);
 	if (err) {
 		guard_free(g);
 		return err;
@@ -342,31 +342,31 @@ void guard_drop(struct injection *in)
 	in->state = INJECT_FREE;
 }
 
-static int put_in(const struct change *c)
+static int inject_guard_put_in(const struct change *c)
 {
 	return inject_put_in(c->in, c->sites, c->nr, c->file);
 }
 
-static int grow(const struct change *c)
+static int inject_guard_grow(const struct change *c)
 {
 	return inject_grow(c->in, c->nr_places, c->nr_shards);
 }
 
-static int take_out(const struct change *c)
+static int inject_guard_take_out(const struct change *c)
 {
 	return inject_take_out(c->in, INJECT_LEAVE_NS);
 }
 
-static int renew(const struct change *c)
+static int inject_guard_renew(const struct change *c)
 {
 	return inject_renew(c->in);
 }
 
 static int (*const makers[NR_CHANGES])(const struct change *c) = {
-	[CHANGE_PUT_IN] = put_in,
-	[CHANGE_GROW] = grow,
-	[CHANGE_TAKE_OUT] = take_out,
-	[CHANGE_RENEW] = renew,
+	[CHANGE_PUT_IN] = inject_guard_put_in,
+	[CHANGE_GROW] = inject_guard_grow,
+	[CHANGE_TAKE_OUT] = inject_guard_take_out,
+	[CHANGE_RENEW] = inject_guard_renew,
 };
 
 /* The tracer of a program that heaptap has started is heaptap itself. */
@@ -401,13 +401,13 @@ static int change_in_helper(struct guard *g, const struct change *c)
 	return g->shared->result;
 }
 
-static int change(struct guard *g, const struct change *c)
+static int guard_change(struct guard *g, const struct change *c)
 {
 	bool is_ours = false;
 	int err;
 
 	/* A guard that was killed in its turn does not keep us waiting. */
-	take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
+	guard_take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
 	*c->in->why = '\0';
 	err = g->tracer ? guard_order(g, c, &is_ours) : 0;
 	if (!is_ours)
@@ -421,7 +421,7 @@ int guard_put_in(struct guard *g, struct injection *in, const struct inject_site
 {
 	const struct change c = { .kind = CHANGE_PUT_IN, .in = in, .sites = sites, .nr = nr, .file = f };
 
-	return change(g, &c);
+	return guard_change(g, &c);
 }
 
 int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards)
@@ -430,19 +430,19 @@ int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shar
 		.kind = CHANGE_GROW, .in = in, .nr_places = nr_places, .nr_shards = nr_shards
 	};
 
-	return change(g, &c);
+	return guard_change(g, &c);
 }
 
 int guard_take_out(struct guard *g, struct injection *in)
 {
 	const struct change c = { .kind = CHANGE_TAKE_OUT, .in = in };
 
-	return in->state == INJECT_IN ? change(g, &c) : 0;
+	return in->state == INJECT_IN ? guard_change(g, &c) : 0;
 }
 
 int guard_renew(struct guard *g, struct injection *in)
 {
 	const struct change c = { .kind = CHANGE_RENEW, .in = in };
 
-	return g->tracer ? change(g, &c) : inject_renew(in);
+	return g->tracer ? guard_change(g, &c) : inject_renew(in);
 }

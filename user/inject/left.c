@@ -15,7 +15,7 @@
 
 _Static_assert(sizeof(struct injection) <= PIECE_CODE_BYTES - PIECE_LEFT_OFFSET, "the record fits");
 
-static bool is_alive(const struct injection *in)
+static bool left_is_alive(const struct injection *in)
 {
 	struct proc_stat stat;
 
@@ -23,7 +23,7 @@ static bool is_alive(const struct injection *in)
 }
 
 /* The region of a piece in @pid; 0 = none. */
-static taddr_t find_region(pid_t pid)
+static taddr_t left_find_region(pid_t pid)
 {
 	struct maps_reader *maps;
 	struct map_line line;
@@ -58,7 +58,7 @@ static bool is_sound(const struct injection *in, taddr_t region)
 
 static int read_left(struct injection *out, pid_t pid)
 {
-	taddr_t region = find_region(pid);
+	taddr_t region = left_find_region(pid);
 	auto_close int mem = region ? inject_open_memory(pid) : -1;
 	int err;
 
@@ -88,12 +88,12 @@ enum inject_left inject_find_left(pid_t pid, pid_t *owner)
 
 	*owner = 0;
 	if (!old || read_left(old, pid) != 1)
-		return find_region(pid) ? INJECT_LEFT_UNKNOWN : INJECT_LEFT_NOTHING;
+		return left_find_region(pid) ? INJECT_LEFT_UNKNOWN : INJECT_LEFT_NOTHING;
 	*owner = old->owner;
-	return is_alive(old) ? INJECT_LEFT_IN_USE : INJECT_LEFT_BEHIND;
+	return left_is_alive(old) ? INJECT_LEFT_IN_USE : INJECT_LEFT_BEHIND;
 }
 
-static bool is_copied(const struct injection *in, const struct inject_patch *p)
+static bool left_is_copied(const struct injection *in, const struct inject_patch *p)
 {
 	for (u32 i = 0; i < in->nr_copies; i++)
 		if (p->addr >= in->copies[i].addr &&
@@ -109,7 +109,7 @@ bool inject_is_exposed(pid_t pid)
 	if (!in || read_left(in, pid) != 1)
 		return true;
 	for (u32 i = 0; i < in->nr_patches; i++)
-		if (!is_copied(in, &in->patches[i]))
+		if (!left_is_copied(in, &in->patches[i]))
 			return true;
 	return false;
 }
@@ -123,7 +123,7 @@ int inject_take_left(struct injection *in)
 		return err == -EBADMSG ? inject_fail(in, -EOPNOTSUPP, "unknown code of a heaptap is in it")
 				       : err;
 	/* A forked child has a copy of its parent's code, which records nothing in it. */
-	if (old->pid == in->pid && is_alive(old))
+	if (old->pid == in->pid && left_is_alive(old))
 		return inject_fail(in, -EOPNOTSUPP, "heaptap (PID %d) has code in it already",
 				   (int)old->owner);
 	old->pid = in->pid;

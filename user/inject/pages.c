@@ -49,7 +49,7 @@ struct copying {
 };
 
 /* @nr pages are changed where they are. */
-static void stay(struct injection *in, u64 nr, const char *why)
+static void pages_stay(struct injection *in, u64 nr, const char *why)
 {
 	in->nr_in_place += (u32)nr;
 	snprintf(in->why_in_place, sizeof(in->why_in_place), "%s", why);
@@ -102,7 +102,7 @@ static int list_pages(struct copying *c)
 }
 
 /* Does a breakpoint that is not ours lie in the page? Bytes that the program has changed are copied as they are. */
-static bool has_breakpoint(const u8 *memory, const u8 *file)
+static bool pages_has_breakpoint(const u8 *memory, const u8 *file)
 {
 	const struct code_cpu *cpu = code_native();
 
@@ -130,10 +130,11 @@ static const char *reason_to_stay(const struct copying *c, taddr_t page, u64 off
 	if (pread(c->file->fd, file, sizeof(file), (off_t)offset) <= 0 ||
 	    inject_read(c->mem, page, memory, sizeof(memory)))
 		return "the page cannot be read";
-	return has_breakpoint(memory, file) ? "a breakpoint of another program is in the same page" : NULL;
+	return pages_has_breakpoint(memory, file) ? "a breakpoint of another program is in the same page"
+						  : NULL;
 }
 
-static int add_page(struct copying *c, const struct map_line *line, taddr_t page)
+static int pages_add_page(struct copying *c, const struct map_line *line, taddr_t page)
 {
 	struct copied_runs *runs = &c->runs;
 	struct copied_run *last = runs->nr ? &runs->runs[runs->nr - 1] : NULL;
@@ -158,7 +159,7 @@ static bool gets_uprobes(const struct map_line *line)
 	       line->is_readable && !line->is_copy;
 }
 
-static int take_page(struct copying *c, const struct map_line *line, taddr_t page)
+static int pages_take_page(struct copying *c, const struct map_line *line, taddr_t page)
 {
 	const char *why;
 
@@ -166,12 +167,12 @@ static int take_page(struct copying *c, const struct map_line *line, taddr_t pag
 		return 0;
 	why = reason_to_stay(c, page, line->offset + (page - line->start));
 	if (!why)
-		return add_page(c, line, page);
-	stay(c->in, 1, why);
+		return pages_add_page(c, line, page);
+	pages_stay(c->in, 1, why);
 	return 0;
 }
 
-static int find_runs(struct copying *c)
+static int pages_find_runs(struct copying *c)
 {
 	struct maps_reader *maps;
 	struct map_line line;
@@ -184,7 +185,7 @@ static int find_runs(struct copying *c)
 		while (next < c->nr_pages && c->pages[next] < line.start)
 			next++;
 		for (err = 0; next < c->nr_pages && c->pages[next] < line.end && !err; next++)
-			err = take_page(c, &line, c->pages[next]);
+			err = pages_take_page(c, &line, c->pages[next]);
 		if (err)
 			break;
 	}
@@ -201,7 +202,7 @@ static void drop_whole_runs(struct copying *c)
 		const struct copied_run *run = &c->runs.runs[i];
 
 		if (run->is_whole)
-			stay(c->in, run->bytes / PIECE_PAGE, "the mapping has no other page");
+			pages_stay(c->in, run->bytes / PIECE_PAGE, "the mapping has no other page");
 		else
 			c->runs.runs[nr++] = *run;
 	}
@@ -210,7 +211,7 @@ static void drop_whole_runs(struct copying *c)
 
 /* ---- moving ---- */
 
-static int move(struct stopped *s, taddr_t from, u64 bytes, int flags, taddr_t to)
+static int pages_move(struct stopped *s, taddr_t from, u64 bytes, int flags, taddr_t to)
 {
 	const u64 args[INJECT_ARGS] = { from, bytes, bytes, (u64)(MREMAP_MAYMOVE | MREMAP_FIXED | flags),
 					to };
@@ -247,7 +248,7 @@ static int write_patches(const struct copying *c, const struct copied_run *run, 
  * program drops it (MADV_DONTNEED). A byte of the original is written over itself: parts of a mapping that was written
  * to before it was divided become one again, also if uprobes were written to several of them meanwhile.
  */
-static int make_copy(const struct copying *c, const struct copied_run *run, taddr_t *out)
+static int pages_make_copy(const struct copying *c, const struct copied_run *run, taddr_t *out)
 {
 	const u64 args[INJECT_ARGS] = {
 		0, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, c->fd, run->offset
@@ -271,16 +272,16 @@ static int make_copy(const struct copying *c, const struct copied_run *run, tadd
 static int copy_run(const struct copying *c, const struct copied_run *run, taddr_t park, bool *is_harmed)
 {
 	taddr_t copy;
-	int err = make_copy(c, run, &copy);
+	int err = pages_make_copy(c, run, &copy);
 
 	if (err)
 		return err;
-	err = move(c->s, run->addr, run->bytes, MREMAP_DONTUNMAP, park);
+	err = pages_move(c->s, run->addr, run->bytes, MREMAP_DONTUNMAP, park);
 	if (!err) {
-		err = move(c->s, copy, run->bytes, 0, run->addr);
+		err = pages_move(c->s, copy, run->bytes, 0, run->addr);
 		if (!err)
 			return 0;
-		*is_harmed = move(c->s, park, run->bytes, 0, run->addr) != 0;
+		*is_harmed = pages_move(c->s, park, run->bytes, 0, run->addr) != 0;
 	}
 	return drop_copy(c, copy, run->bytes, err);
 }
@@ -327,7 +328,7 @@ static void list_runs(struct copying *c)
 		forget_at(in, &run);
 		park = find_park(in, run.bytes);
 		if (!park) {
-			stay(in, run.bytes / PIECE_PAGE, "they are too many");
+			pages_stay(in, run.bytes / PIECE_PAGE, "they are too many");
 			continue;
 		}
 		in->copies[in->nr_copies] =
@@ -350,7 +351,7 @@ static int copy_runs(const struct copying *c, const struct inject_island *island
 		int err = copy_run(c, &c->runs.runs[i], copy.park, &is_harmed);
 
 		if (err)
-			stay(in, copy.bytes / PIECE_PAGE, strerror(-err));
+			pages_stay(in, copy.bytes / PIECE_PAGE, strerror(-err));
 		else
 			in->copies[nr++] = copy;
 	}
@@ -362,7 +363,7 @@ static int copy_runs(const struct copying *c, const struct inject_island *island
 	return inject_save(in, island, c->mem);
 }
 
-static int carry_out(struct copying *c, const struct inject_island *island)
+static int pages_carry_out(struct copying *c, const struct inject_island *island)
 {
 	char name[INJECT_FILE_NAME];
 	auto_close int ours = -1;
@@ -381,7 +382,7 @@ static int carry_out(struct copying *c, const struct inject_island *island)
 	err = inject_make_file(c->s, c->mem, name, end, &c->fd);
 	if (err) {
 		for (size_t i = 0; i < c->runs.nr; i++)
-			stay(c->in, c->runs.runs[i].bytes / PIECE_PAGE, strerror(-err));
+			pages_stay(c->in, c->runs.runs[i].bytes / PIECE_PAGE, strerror(-err));
 		c->in->nr_copies -= (u32)c->runs.nr;
 		return inject_save(c->in, island, c->mem);
 	}
@@ -411,7 +412,7 @@ bool inject_is_guarded(const char *smaps, taddr_t addr)
 	return false;
 }
 
-static bool is_copied(const struct injection *in, taddr_t page)
+static bool pages_is_copied(const struct injection *in, taddr_t page)
 {
 	for (u32 i = 0; i < in->nr_copies; i++)
 		if (page - in->copies[i].addr < in->copies[i].bytes)
@@ -426,7 +427,7 @@ static int check_guards(const struct copying *c)
 
 	snprintf(smaps, sizeof(smaps), "/proc/%d/smaps", c->s->all.pid);
 	for (size_t i = 0; code_native()->has_guards && i < c->nr_pages; i++)
-		if (!is_copied(c->in, c->pages[i]) && inject_is_guarded(smaps, c->pages[i]))
+		if (!pages_is_copied(c->in, c->pages[i]) && inject_is_guarded(smaps, c->pages[i]))
 			return inject_fail(c->in, -EOPNOTSUPP,
 					   "its code is guarded (BTI), and cannot be copied: %s",
 					   c->in->why_in_place);
@@ -440,10 +441,10 @@ int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const st
 	int err = list_pages(&c);
 
 	if (!err)
-		err = find_runs(&c);
+		err = pages_find_runs(&c);
 	if (!err) {
 		drop_whole_runs(&c);
-		err = carry_out(&c, island);
+		err = pages_carry_out(&c, island);
 	}
 	if (!err)
 		err = check_guards(&c);
@@ -492,7 +493,8 @@ int inject_pages_return(struct injection *in, struct stopped *s, u32 first)
 	for (u32 i = first; i < in->nr_copies; i++) {
 		struct inject_copy c = in->copies[i];
 
-		ret = states[i].is_there && states[i].is_parked ? move(s, c.park, c.bytes, 0, c.addr) : 0;
+		ret = states[i].is_there && states[i].is_parked ? pages_move(s, c.park, c.bytes, 0, c.addr)
+								: 0;
 		if (ret) {
 			err = ret == -EINPROGRESS || ret == -ETIME || ret == -EPERM ? ret : -EBUSY;
 			in->copies[nr++] = c;

@@ -23,7 +23,7 @@ struct planner {
 	char *why;
 };
 
-static int refuse(const struct planner *p, const struct inject_site *site, int err, const char *why)
+static int plan_refuse(const struct planner *p, const struct inject_site *site, int err, const char *why)
 {
 	snprintf(p->why, INJECT_WHY_LEN, "%s: %s", site->name, why);
 	return err;
@@ -84,9 +84,9 @@ static int read_body(const struct planner *p, const struct inject_site *site, u8
 	known = out->len < known ? out->len : known;
 	err = p->read(p->ctx, site->start, body, out->len + room);
 	if (err)
-		return refuse(p, site, err, "its code cannot be read");
+		return plan_refuse(p, site, err, "its code cannot be read");
 	if (memcmp(body, site->code, known))
-		return refuse(p, site, -EOPNOTSUPP, "its code was changed in memory (another tracer?)");
+		return plan_refuse(p, site, -EOPNOTSUPP, "its code was changed in memory (another tracer?)");
 	out->padding = padding_of(body + out->len, room);
 	return 0;
 }
@@ -98,10 +98,10 @@ static int read_hop(const struct planner *p, const struct inject_site *site, u8 
 	int err = site->hop ? p->read(p->ctx, site->hop, bytes, len) : 0;
 
 	if (err)
-		return refuse(p, site, err, "the padding near it cannot be read");
+		return plan_refuse(p, site, err, "the padding near it cannot be read");
 	if (site->hop && memcmp(bytes, site->hop_code, len))
-		return refuse(p, site, -EOPNOTSUPP,
-			      "the padding near it was changed in memory (another tracer?)");
+		return plan_refuse(p, site, -EOPNOTSUPP,
+				   "the padding near it was changed in memory (another tracer?)");
 	return 0;
 }
 
@@ -128,9 +128,9 @@ static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct co
 	if (err)
 		return err;
 	if (code.nr_indexes > MAX_SHARING)
-		return refuse(p, site, -EOPNOTSUPP, "too many functions return there");
+		return plan_refuse(p, site, -EOPNOTSUPP, "too many functions return there");
 	err = code_hook(out, &code, stub, p->island->start, &why);
-	return err ? refuse(p, site, -EOPNOTSUPP, why) : 0;
+	return err ? plan_refuse(p, site, -EOPNOTSUPP, why) : 0;
 }
 
 static u64 changed_bytes(const struct inject_patch *p)
@@ -139,7 +139,7 @@ static u64 changed_bytes(const struct inject_patch *p)
 }
 
 /* Does @p change bytes that another patch changes? */
-static bool overlaps(const struct inject_plan *plan, const struct inject_patch *p)
+static bool plan_overlaps(const struct inject_plan *plan, const struct inject_patch *p)
 {
 	for (size_t i = 0; i < plan->nr; i++) {
 		const struct inject_patch *q = &plan->patches[i];
@@ -153,13 +153,13 @@ static bool overlaps(const struct inject_plan *plan, const struct inject_patch *
 /* False: another patch changes bytes that this one changes. */
 static bool add_patch(struct inject_plan *plan, const struct inject_patch *patch)
 {
-	if (overlaps(plan, patch))
+	if (plan_overlaps(plan, patch))
 		return false;
 	plan->patches[plan->nr++] = *patch;
 	return true;
 }
 
-static int add_site(const struct planner *p, size_t at)
+static int plan_add_site(const struct planner *p, size_t at)
 {
 	u64 offset = (at + 1) * CODE_STUB_BYTES;
 	const struct inject_site *site = &p->sites[at];
@@ -182,7 +182,7 @@ static int add_site(const struct planner *p, size_t at)
 	memcpy(patch.new, hook.new, sizeof(patch.new));
 	/* The jump that a hop leads to is there first. */
 	if ((site->hop && !add_patch(plan, &hop)) || !add_patch(plan, &patch))
-		return refuse(p, site, -EOPNOTSUPP, "it is too short");
+		return plan_refuse(p, site, -EOPNOTSUPP, "it is too short");
 	return 0;
 }
 
@@ -200,7 +200,7 @@ int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, 
 	memcpy(plan->stubs, ways, sizeof(*ways));
 	for (size_t i = 0; i < nr && !err; i++) {
 		plan->bad = i;
-		err = has_earlier(&p, i) ? 0 : add_site(&p, i);
+		err = has_earlier(&p, i) ? 0 : plan_add_site(&p, i);
 	}
 	return err;
 }

@@ -89,7 +89,7 @@ static int write_probe(const struct injection *in, int mem, const struct inject_
 			    &probe, sizeof(probe));
 }
 
-static int read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
+static int process_read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
 {
 	return inject_read(*(const int *)ctx, addr, bytes, len);
 }
@@ -128,8 +128,8 @@ static int write_jumps(const struct putting *p)
 	return err;
 }
 
-/* Take back what carry_out() has begun, which failed with @err. */
-static int undo(const struct putting *p, u32 first_patch, u32 first_copy, int err)
+/* Take back what process_carry_out() has begun, which failed with @err. */
+static int process_undo(const struct putting *p, u32 first_patch, u32 first_copy, int err)
 {
 	struct injection *in = p->in;
 
@@ -148,7 +148,7 @@ static int undo(const struct putting *p, u32 first_patch, u32 first_copy, int er
  * Write the plan to the target. The list of patches is complete before the first one is in. After an error patches stay
  * in the list if their jumps cannot be taken back.
  */
-static int carry_out(const struct putting *p)
+static int process_carry_out(const struct putting *p)
 {
 	const struct inject_plan *plan = &p->plan;
 	struct injection *in = p->in;
@@ -169,7 +169,7 @@ static int carry_out(const struct putting *p)
 		err = inject_pages_copy(in, p->s, p->mem, plan->patches, plan->nr, p->file, &p->island);
 	if (!err)
 		err = write_jumps(p);
-	return err ? undo(p, first, first_copy, err) : 0;
+	return err ? process_undo(p, first, first_copy, err) : 0;
 }
 
 /* Where the island should be: where the file begins, or in a large one amid its functions, which must reach it. */
@@ -186,7 +186,7 @@ static taddr_t island_place(const struct putting *p)
 	return low + (high - low) / 2;
 }
 
-static int put_in(struct putting *p)
+static int process_put_in(struct putting *p)
 {
 	struct injection *in = p->in;
 	u32 nr_before = in->nr_patches;
@@ -209,11 +209,12 @@ static int put_in(struct putting *p)
 		return err;
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
-	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, &in->ways, read_code, &p->mem, in->why);
+	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, &in->ways, process_read_code, &p->mem,
+			       in->why);
 	if (!err && inject_is_inside(p->s, p->mem, p->plan.patches, p->plan.nr))
 		err = -EAGAIN;
 	if (!err)
-		err = carry_out(p);
+		err = process_carry_out(p);
 	/* Jumps that cannot be taken back need their island. */
 	if (!err || in->nr_patches > nr_before || inject_unmap(p->s, p->island.start, p->island.bytes))
 		in->islands[in->nr_islands++] = p->island;
@@ -232,7 +233,7 @@ static int try_put_in(struct injection *in, const struct inject_site *sites, siz
 
 	if (err)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
-	err = put_in(&p);
+	err = process_put_in(&p);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
 	in->put_in_ns = took > in->put_in_ns ? took : in->put_in_ns;

@@ -19,7 +19,7 @@ struct inherited {
 	struct piece_thread *threads; /* owned; of each place */
 };
 
-static taddr_t thread_at(const struct injection *in, u32 place)
+static taddr_t process_child_thread_at(const struct injection *in, u32 place)
 {
 	return in->region + PIECE_PLACES_OFFSET + place * sizeof(struct piece_place) +
 	       offsetof(struct piece_place, thread);
@@ -51,7 +51,7 @@ static int read_inherited(struct inherited *h, const struct injection *in, int m
 	if (!h->threads)
 		return -ENOMEM;
 	for (u32 i = 0; i < h->nr_used && !err; i++) {
-		err = inject_read(mem, thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
+		err = inject_read(mem, process_child_thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
 		forget_others(&h->threads[i], pointer);
 	}
 	return err;
@@ -68,11 +68,12 @@ static int write_inherited(const struct inherited *h, const struct injection *in
 		if (inject_is_key(&h->keys[i], in))
 			err = inject_write(mem, keys + i * sizeof(*h->keys), &h->keys[i], sizeof(*h->keys));
 	for (u32 i = 0; i < h->nr_used && !err; i++)
-		err = inject_write(mem, thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
+		err = inject_write(mem, process_child_thread_at(in, i), &h->threads[i],
+				   sizeof(h->threads[i]));
 	return err ? err : inject_write(mem, used, &h->nr_used, sizeof(h->nr_used));
 }
 
-static int renew(struct injection *in, struct stopped *s, int mem)
+static int process_child_renew(struct injection *in, struct stopped *s, int mem)
 {
 	auto_free struct inherited *h = calloc(1, sizeof(*h));
 	u64 pointer = 0;
@@ -103,7 +104,7 @@ int inject_renew(struct injection *in)
 	*in->why = '\0';
 	if (err)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
-	err = renew(in, &s, mem);
+	err = process_child_renew(in, &s, mem);
 	threads_resume(&s);
 	in->put_in_ns = clock_now_ns() - begin;
 	return err && !*in->why ? inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err))

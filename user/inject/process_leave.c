@@ -153,7 +153,7 @@ static bool is_returning(const struct stack_look *l, u64 word)
 	return l->in && l->in->returned && word == l->in->returned;
 }
 
-static bool matters(const struct stack_look *l, u64 word)
+static bool process_leave_matters(const struct stack_look *l, u64 word)
 {
 	return l->in ? is_in_piece(l->in, word) : is_in_patch(l->patches, l->nr, word);
 }
@@ -162,7 +162,7 @@ static bool matters(const struct stack_look *l, u64 word)
  * Read the stack of @t at @sp. Returns the number of words. By process_vm_readv(2) it ends at the guard page: memory of
  * the target can be read through /proc/PID/mem beyond that, up into the next thread's stack.
  */
-static size_t read_stack(const struct stopped_thread *t, int mem, taddr_t sp, u64 *stack)
+static size_t process_leave_read_stack(const struct stopped_thread *t, int mem, taddr_t sp, u64 *stack)
 {
 	size_t len = MAX_STACK + PIECE_PAGE - sp % PIECE_PAGE, nr = 0;
 	const struct iovec to = { .iov_base = stack, .iov_len = len };
@@ -185,7 +185,7 @@ static bool is_whole(size_t i, size_t nr)
 }
 
 /* May word @i of a stack be the program counter to which a signal handler returns? */
-static bool is_saved_pc(const u64 *stack, size_t i, size_t nr)
+static bool process_leave_is_saved_pc(const u64 *stack, size_t i, size_t nr)
 {
 	return !is_whole(i, nr) || code_native()->is_saved_pc(stack + i);
 }
@@ -195,21 +195,21 @@ static bool is_saved_pc(const u64 *stack, size_t i, size_t nr)
  * calls nothing outside, so a thread is in it only by these two: calls inside it leave words on the stack that stay in
  * frames of the program.
  */
-static bool sees(const struct stack_look *l, const struct stopped *s, const struct stopped_thread *t, int mem,
-		 u64 *stack)
+static bool process_leave_sees(const struct stack_look *l, const struct stopped *s,
+			       const struct stopped_thread *t, int mem, u64 *stack)
 {
 	taddr_t pc = 0, sp = 0;
 	size_t nr;
 
 	if (threads_regs(s, t, &pc, &sp))
 		return true;
-	if (matters(l, pc) || is_returning(l, pc))
+	if (process_leave_matters(l, pc) || is_returning(l, pc))
 		return true;
-	nr = read_stack(t, mem, sp & ~7ULL, stack);
+	nr = process_leave_read_stack(t, mem, sp & ~7ULL, stack);
 	for (size_t i = 0; i < nr; i++) {
-		if (matters(l, stack[i]) && (!l->in || is_saved_pc(stack, i, nr)))
+		if (process_leave_matters(l, stack[i]) && (!l->in || process_leave_is_saved_pc(stack, i, nr)))
 			return true;
-		if (is_returning(l, stack[i]) && is_whole(i, nr) && is_saved_pc(stack, i, nr))
+		if (is_returning(l, stack[i]) && is_whole(i, nr) && process_leave_is_saved_pc(stack, i, nr))
 			return true;
 	}
 	return false;
@@ -220,7 +220,7 @@ static bool any_sees(const struct stack_look *l, const struct stopped *s, int me
 	auto_free u64 *stack = malloc(MAX_STACK + PIECE_PAGE);
 
 	for (size_t i = 0; stack && i < s->all.nr; i++)
-		if (sees(l, s, &s->all.threads[i], mem, stack))
+		if (process_leave_sees(l, s, &s->all.threads[i], mem, stack))
 			return true;
 	return !stack;
 }
@@ -273,7 +273,7 @@ static bool is_used_by(const struct injection *in, const struct inject_island *i
 		has_word |= is_in_island(island, l->held[i]);
 
 	for (size_t i = 0; i < nr; i++) {
-		bool is_pc = is_saved_pc(stack, i, nr);
+		bool is_pc = process_leave_is_saved_pc(stack, i, nr);
 
 		is_in_call |= is_pc && is_in_code(in, stack[i]);
 		is_inside |= is_pc && is_in_island(island, stack[i]);
@@ -302,7 +302,7 @@ static void spare_islands(struct dead_islands *dead, const struct injection *in,
 	for (size_t i = 0; i < ARRAY_SIZE(l.held) && code->scratch[i]; i++)
 		l.held[i] = cpu_get_word(cpu, &regs, code->scratch[i]);
 	/* The piece has used the words below, so they are mapped. */
-	l.nr = read_stack(t, mem, sp - (is_in_code(in, l.pc) ? code->below_stack : 0), stack);
+	l.nr = process_leave_read_stack(t, mem, sp - (is_in_code(in, l.pc) ? code->below_stack : 0), stack);
 	for (u32 i = 0; i < dead->nr; i++)
 		if (!is_used_by(in, &dead->islands[i], &l))
 			dead->islands[kept++] = dead->islands[i];
@@ -376,7 +376,7 @@ static bool restore_patch(int mem, const struct inject_patch *p)
 }
 
 /* Restore patches @first and on that are hops, or that are none. Returns how many of them still lead to us. */
-static u32 restore(struct injection *in, int mem, u32 first, u8 is_hop)
+static u32 process_leave_restore(struct injection *in, int mem, u32 first, u8 is_hop)
 {
 	u32 nr = first, nr_bad = 0;
 
@@ -394,12 +394,12 @@ static u32 restore(struct injection *in, int mem, u32 first, u8 is_hop)
 
 int inject_restore_code(struct injection *in, int mem, u32 first)
 {
-	return restore(in, mem, first, 0) ? -EBUSY : 0;
+	return process_leave_restore(in, mem, first, 0) ? -EBUSY : 0;
 }
 
 int inject_restore_hops(struct injection *in, int mem, u32 first)
 {
-	return restore(in, mem, first, 1) ? -EBUSY : 0;
+	return process_leave_restore(in, mem, first, 1) ? -EBUSY : 0;
 }
 
 static int unmap_all(const struct injection *in, struct stopped *s)
@@ -415,7 +415,7 @@ static int unmap_all(const struct injection *in, struct stopped *s)
  * All threads are stopped. -EAGAIN: the functions are as before, but the memory must stay for now. -EBUSY: the memory
  * must stay for ever.
  */
-static int take_out(struct injection *in, struct stopped *s, int mem)
+static int process_leave_take_out(struct injection *in, struct stopped *s, int mem)
 {
 	const struct stack_look l = { .in = in };
 	int err = inject_restore_code(in, mem, 0);
@@ -450,7 +450,7 @@ static int try_take_out(struct injection *in)
 	if (!err)
 		err = inject_check_region(in);
 	if (!err)
-		err = take_out(in, &s, mem);
+		err = process_leave_take_out(in, &s, mem);
 	threads_resume(&s);
 	if (err == -ETIME)
 		err = inject_fail(in, err, "%s", "its threads do not run (a frozen control group?)");

@@ -57,7 +57,7 @@ static void list_parts(struct region_part parts[NR_PARTS], u32 nr_places, u32 nr
 }
 
 /* A child would write to our rings. Nor is anything of this of use in a core file. */
-static int advise(struct stopped *s, taddr_t region, const struct region_part *p)
+static int process_region_advise(struct stopped *s, taddr_t region, const struct region_part *p)
 {
 	int err = p->flags & MAP_SHARED ? inject_advise(s, region + p->offset, p->bytes, MADV_DONTFORK) : 0;
 
@@ -79,7 +79,7 @@ int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t re
 		err = inject_map(s, region + p->offset, p->bytes, p->prot,
 				 p->flags | MAP_FIXED | MAP_NORESERVE, fd, p->file_offset);
 		if (!err)
-			err = advise(s, region, p);
+			err = process_region_advise(s, region, p);
 	}
 	if (!err && in->keeps_file) {
 		in->file = (s32)fd;
@@ -124,7 +124,7 @@ static int map_code(struct stopped *s, int mem, taddr_t region)
  * A place for the region: amid the largest hole of the address space. The kernel puts what the program maps beside its
  * libraries, or behind its heap, so nothing comes between the parts of the region. 0: there is no such hole.
  */
-static taddr_t find_place(pid_t pid)
+static taddr_t process_region_find_place(pid_t pid)
 {
 	struct maps_reader *maps;
 	struct map_line line;
@@ -172,7 +172,7 @@ static int ask_for_counter(bool *out, struct stopped *s, int mem, taddr_t region
 int inject_make_region(struct injection *in, struct stopped *s, int mem)
 {
 	const struct piece_head *head = (const void *)piece_object_start;
-	const taddr_t region = find_place(s->all.pid);
+	const taddr_t region = process_region_find_place(s->all.pid);
 	int err = region ? 0 : -ENOMEM, ret;
 
 	in->nr_places = PIECE_FIRST_PLACES;
@@ -272,7 +272,7 @@ static int grow_parts(const struct injection *in, struct stopped *s, u32 nr_plac
 }
 
 /* The numbers are those of the larger memory before it is there: whoever restores returns later looks at all places. */
-static int grow(struct injection *in, struct stopped *s, int mem, u32 nr_places, u32 nr_shards)
+static int process_region_grow(struct injection *in, struct stopped *s, int mem, u32 nr_places, u32 nr_shards)
 {
 	const u32 old_places = in->nr_places, old_shards = in->nr_shards;
 	int err = inject_check_region(in);
@@ -303,7 +303,7 @@ int inject_grow(struct injection *in, u32 nr_places, u32 nr_shards)
 
 	if (err)
 		return err;
-	err = grow(in, &s, mem, nr_places, nr_shards);
+	err = process_region_grow(in, &s, mem, nr_places, nr_shards);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
 	in->put_in_ns = took > in->put_in_ns ? took : in->put_in_ns;

@@ -174,7 +174,7 @@ static int see_memory(const struct returns *r, u64 at, u64 word, u64 sp)
 }
 
 /* The stack pointer of the thread of @c: the next one below. 0: its thread is on another stack (a signal handler). */
-static u64 stack_of(const struct returns *r, const struct linked_call *c)
+static u64 process_returns_stack_of(const struct returns *r, const struct linked_call *c)
 {
 	u64 best = 0;
 
@@ -203,7 +203,7 @@ static int see_words(const struct returns *r, u64 low, u64 high)
 }
 
 /* Read the stack at @sp. Returns the number of words. */
-static size_t read_words(int mem, u64 sp, u64 *stack)
+static size_t process_returns_read_words(int mem, u64 sp, u64 *stack)
 {
 	size_t nr = 0;
 
@@ -226,7 +226,7 @@ static int see_signals(const struct returns *r)
 
 	for (size_t t = 0; t < r->nr_links && !err; t++) {
 		u64 sp = r->links[t].sp & ~7ULL;
-		size_t nr = read_words(r->mem, sp, stack);
+		size_t nr = process_returns_read_words(r->mem, sp, stack);
 
 		for (size_t i = 2; i + cpu->nr_pc_words < nr && !err; i++)
 			if (cpu->is_saved_pc(stack + i))
@@ -259,7 +259,7 @@ static int see_links(struct returns *r)
 	int err = see_registers(r);
 
 	for (size_t i = 0; i < r->nr && !err; i++) {
-		u64 sp = stack_of(r, &r->calls[i]);
+		u64 sp = process_returns_stack_of(r, &r->calls[i]);
 
 		is_sure &= sp != 0;
 		err = see_words(r, sp ? (sp + 7) & ~7ULL : r->calls[i].sp - MAX_FRAME, r->calls[i].sp);

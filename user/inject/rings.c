@@ -44,7 +44,7 @@ struct rings {
  * The counter and, in @ns, the clock at one moment. Between its two readings a thread may lose its CPU: of three pairs
  * the closest one is taken.
  */
-static u64 read_both(u64 *ns)
+static u64 rings_read_both(u64 *ns)
 {
 	u64 least = UINT64_MAX, stamp = 0;
 
@@ -79,7 +79,7 @@ int rings_new(struct rings **out, struct piece_shared *shared)
 		rings_free(r);
 		return -ENOMEM;
 	}
-	r->first_stamp = read_both(&r->first_ns);
+	r->first_stamp = rings_read_both(&r->first_ns);
 	r->last_ns = r->first_ns;
 	*out = r;
 	return 0;
@@ -154,21 +154,21 @@ static u32 ring_of(const struct rings *r, const struct ring_reader *reader)
 	return (u32)(reader - r->readers);
 }
 
-static const struct piece_record *record_at(const struct ring_reader *reader, u64 at)
+static const struct piece_record *rings_record_at(const struct ring_reader *reader, u64 at)
 {
 	return &reader->from->records[at & MASK];
 }
 
 /* Has the reader another record? Sets its stamp. */
-static bool peek(struct ring_reader *reader)
+static bool rings_peek(struct ring_reader *reader)
 {
 	if (reader->read == reader->end)
 		return false;
-	reader->stamp = *(volatile const u64 *)&record_at(reader, reader->read)->stamp;
+	reader->stamp = *(volatile const u64 *)&rings_record_at(reader, reader->read)->stamp;
 	return true;
 }
 
-static void publish(const struct rings *r, struct ring_reader *reader)
+static void rings_publish(const struct rings *r, struct ring_reader *reader)
 {
 	reader->published = reader->read;
 	__atomic_store_n(&reader->from->read, reader->read, __ATOMIC_RELEASE);
@@ -177,18 +177,18 @@ static void publish(const struct rings *r, struct ring_reader *reader)
 
 /* ---- the heap of readers ---- */
 
-static bool is_before(const struct rings *r, u32 a, u32 b)
+static bool rings_is_before(const struct rings *r, u32 a, u32 b)
 {
 	return r->readers[a].stamp < r->readers[b].stamp;
 }
 
-static void sift_down(struct rings *r, u32 at)
+static void rings_sift_down(struct rings *r, u32 at)
 {
 	for (;;) {
 		u32 best = at, left = 2 * at + 1, tmp;
 
 		for (u32 child = left; child < left + 2 && child < r->nr_heap; child++)
-			if (is_before(r, r->heap[child], r->heap[best]))
+			if (rings_is_before(r, r->heap[child], r->heap[best]))
 				best = child;
 		if (best == at)
 			return;
@@ -199,7 +199,7 @@ static void sift_down(struct rings *r, u32 at)
 	}
 }
 
-static void begin(struct rings *r)
+static void rings_begin(struct rings *r)
 {
 	r->nr_heap = 0;
 	for (u32 i = 0; i < r->nr_readers; i++) {
@@ -211,12 +211,12 @@ static void begin(struct rings *r)
 		if (reader->end - reader->read > PIECE_RING_RECORDS) {
 			reader->is_bad = true;
 			r->nr_bad++;
-		} else if (peek(reader)) {
+		} else if (rings_peek(reader)) {
 			r->heap[r->nr_heap++] = i;
 		}
 	}
 	for (u32 i = r->nr_heap / 2; i-- > 0;)
-		sift_down(r, i);
+		rings_sift_down(r, i);
 }
 
 /* ---- records ---- */
@@ -227,7 +227,7 @@ static bool is_known_kind(u8 kind)
 }
 
 /* Nothing in the ring of @reader can be believed. */
-static int refuse(struct rings *r, struct ring_reader *reader)
+static int rings_refuse(struct rings *r, struct ring_reader *reader)
 {
 	reader->is_bad = true;
 	r->nr_bad++;
@@ -235,8 +235,8 @@ static int refuse(struct rings *r, struct ring_reader *reader)
 }
 
 /* Take the stack whose first record is @rec. */
-static int take_stack(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink,
-		      const struct piece_record *rec)
+static int rings_take_stack(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink,
+			    const struct piece_record *rec)
 {
 	u64 ips[STACK_MAX_FRAMES + PIECE_STACK_FRAMES];
 	struct piece_stack stack;
@@ -245,25 +245,25 @@ static int take_stack(struct rings *r, struct ring_reader *reader, const struct 
 	memcpy(&stack, rec, sizeof(stack));
 	nr = (stack.nr_frames + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
 	if (stack.nr_frames > STACK_MAX_FRAMES || nr > reader->end - reader->read)
-		return refuse(r, reader);
+		return rings_refuse(r, reader);
 	for (u64 i = 0; i < nr; i++)
-		memcpy(&ips[i * PIECE_STACK_FRAMES], record_at(reader, reader->read + i),
+		memcpy(&ips[i * PIECE_STACK_FRAMES], rings_record_at(reader, reader->read + i),
 		       sizeof(struct piece_record));
 	reader->read += nr;
 	return sink->stack(sink->ctx, ring_of(r, reader), &stack, ips);
 }
 
 /* Take the next record of @reader. */
-static int take(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink)
+static int rings_take(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink)
 {
 	struct piece_record rec;
 
-	__builtin_prefetch(record_at(reader, reader->read + FETCH_AHEAD));
-	memcpy(&rec, record_at(reader, reader->read++), sizeof(rec));
+	__builtin_prefetch(rings_record_at(reader, reader->read + FETCH_AHEAD));
+	memcpy(&rec, rings_record_at(reader, reader->read++), sizeof(rec));
 	if (rec.kind == EVENT_STACK)
-		return take_stack(r, reader, sink, &rec);
+		return rings_take_stack(r, reader, sink, &rec);
 	if (!is_known_kind(rec.kind))
-		return refuse(r, reader);
+		return rings_refuse(r, reader);
 	return sink->record(sink->ctx, ring_of(r, reader), time_of(r, reader->stamp), &rec);
 }
 
@@ -283,12 +283,12 @@ static int take_run(struct rings *r, struct ring_reader *reader, const struct ri
 	int err;
 
 	do {
-		err = take(r, reader, sink);
+		err = rings_take(r, reader, sink);
 		++*nr;
-		*is_over = reader->is_bad || !peek(reader);
+		*is_over = reader->is_bad || !rings_peek(reader);
 		/* A stack is several records. */
 		if (!reader->is_bad && (*is_over || reader->read - reader->published >= PUBLISH_EVERY))
-			publish(r, reader);
+			rings_publish(r, reader);
 	} while (!err && !*is_over && reader->stamp <= end);
 	return err;
 }
@@ -306,7 +306,7 @@ static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 	measure_counter(r, now);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	find_new(r);
-	begin(r);
+	rings_begin(r);
 	while (!err && r->nr_heap) {
 		struct ring_reader *reader = &r->readers[r->heap[0]];
 		bool is_over;
@@ -316,10 +316,10 @@ static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 		err = take_run(r, reader, sink, end_of_run(r, last), &is_over, &nr);
 		if (is_over)
 			r->heap[0] = r->heap[--r->nr_heap];
-		sift_down(r, 0);
+		rings_sift_down(r, 0);
 	}
 	for (u32 i = 0; i < r->nr_heap; i++)
-		publish(r, &r->readers[r->heap[i]]);
+		rings_publish(r, &r->readers[r->heap[i]]);
 	return err ? err : nr;
 }
 
@@ -335,7 +335,7 @@ int rings_poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 
 u64 rings_stamp(const struct rings *r, u64 time_ns, u32 number)
 {
-	u64 now_ns, now = r->is_sequence ? now_stamp(r) : read_both(&now_ns);
+	u64 now_ns, now = r->is_sequence ? now_stamp(r) : rings_read_both(&now_ns);
 	double ns_per_tick;
 
 	if (r->is_sequence)

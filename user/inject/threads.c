@@ -158,7 +158,7 @@ static bool may_work(const struct stopped_thread *t)
 	       !is_at_end(t);
 }
 
-static int begin(struct stopped *s, struct stopped_thread *t)
+static int threads_begin(struct stopped *s, struct stopped_thread *t)
 {
 	taddr_t stack;
 
@@ -185,7 +185,7 @@ static bool is_confined(const struct stopped_thread *t)
  * Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do.
  * -EPERM: all are under seccomp. -ESRCH: all are at their ends.
  */
-static int prepare(struct stopped *s)
+static int threads_prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
 	const size_t nr = s->all.nr;
@@ -206,7 +206,7 @@ static int prepare(struct stopped *s)
 			nr_confined++;
 			continue;
 		}
-		err = begin(s, t);
+		err = threads_begin(s, t);
 		if (!err)
 			s->worker = t;
 	}
@@ -221,7 +221,7 @@ static int prepare(struct stopped *s)
 
 int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result)
 {
-	int err = prepare(s);
+	int err = threads_prepare(s);
 
 	return err ? err : thread_call_make(&s->call, (u64)nr, args, result, NULL);
 }
@@ -266,7 +266,7 @@ int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_
 int threads_scratch(struct stopped *s, taddr_t *sp)
 {
 	taddr_t ignored;
-	int err = prepare(s);
+	int err = threads_prepare(s);
 
 	*sp = 0;
 	if (err || !s->call.frame)
