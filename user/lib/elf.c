@@ -207,7 +207,7 @@ static int read_dynamic(struct elf *elf)
 	return 0;
 }
 
-static int read_headers(struct elf *elf)
+static int elf_read_headers(struct elf *elf)
 {
 	u8 ehdr[sizeof(Elf64_Ehdr)], shdr[sizeof(Elf64_Shdr)], *first_section = NULL;
 	u64 shoff;
@@ -252,7 +252,7 @@ int elf_open(struct elf **out, int fd)
 		return -ENOMEM;
 	elf->fd = fd;
 	elf->file_size = (u64)st.st_size;
-	err = read_headers(elf);
+	err = elf_read_headers(elf);
 	if (err) {
 		elf_close(elf);
 		return err;

@@ -31,7 +31,7 @@ static size_t utf8_len(const u8 *s)
 }
 
 /* The character of the valid UTF-8 sequence of @len bytes, at most 3, at @s; 0 for longer ones. */
-static u32 character(const u8 *s, size_t len)
+static u32 escape_character(const u8 *s, size_t len)
 {
 	if (len == 2)
 		return (u32)(s[0] & 31) << 6 | (s[1] & 63);
@@ -48,7 +48,7 @@ static bool is_invisible_control(const u8 *s, size_t len)
 		u32 first, last;
 	} ranges[] = { { 0x80, 0x9f },	   { 0x61c, 0x61c },   { 0x200b, 0x200f },
 		       { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff } };
-	u32 c = character(s, len);
+	u32 c = escape_character(s, len);
 
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
 		if (c >= ranges[i].first && c <= ranges[i].last)
@@ -172,13 +172,13 @@ static void write_character(FILE *out, const u8 *s, size_t len, u8 special)
 	else if (*s < 0x20 || *s == 0x7f || *s == special)
 		fprintf(out, "\\u%04x", *s);
 	else if (is_invisible_control(s, len))
-		fprintf(out, "\\u%04x", character(s, len));
+		fprintf(out, "\\u%04x", escape_character(s, len));
 	else
 		fwrite(s, 1, len, out);
 }
 
 /* Write @text as a JSON string. @special: a character that is escaped too; '"' adds none. */
-static void write_json(FILE *out, const char *text, u8 special)
+static void escape_write_json(FILE *out, const char *text, u8 special)
 {
 	putc('"', out);
 	for (const u8 *s = (const u8 *)text; *s;) {
@@ -196,12 +196,12 @@ static void write_json(FILE *out, const char *text, u8 special)
 
 void escape_json(FILE *out, const char *text)
 {
-	write_json(out, text, '"');
+	escape_write_json(out, text, '"');
 }
 
 void escape_script(FILE *out, const char *text)
 {
-	write_json(out, text, '<');
+	escape_write_json(out, text, '<');
 }
 
 void escape_csv(FILE *out, const char *text)

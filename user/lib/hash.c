@@ -10,7 +10,7 @@ enum { LANES = 4 };
 static const u64 multiplier = 0x9e3779b97f4a7c15ULL, finisher = 0xd6e8feb86659fd93ULL;
 
 /* The next @size bytes, at most 8, as a little-endian number. */
-static u64 word_at(const u8 *p, size_t size)
+static u64 hash_word_at(const u8 *p, size_t size)
 {
 	u64 word = 0;
 
@@ -21,17 +21,17 @@ static u64 word_at(const u8 *p, size_t size)
 	return word;
 }
 
-static u64 rotated(u64 x, int by)
+static u64 hash_rotated(u64 x, int by)
 {
 	return x << by | x >> (64 - by);
 }
 
-static u64 mixed(u64 h, u64 word)
+static u64 hash_mixed(u64 h, u64 word)
 {
-	return rotated((h ^ word) * multiplier, 29);
+	return hash_rotated((h ^ word) * multiplier, 29);
 }
 
-static u64 finished(u64 h)
+static u64 hash_finished(u64 h)
 {
 	h = (h ^ h >> 32) * finisher;
 	h = (h ^ h >> 32) * finisher;
@@ -47,12 +47,12 @@ u64 hash_bytes(const void *data, size_t size, u64 seed)
 		lanes[i] = h + i * multiplier;
 	for (; (size_t)(end - p) >= sizeof(lanes); p += sizeof(lanes))
 		for (int i = 0; i < LANES; i++)
-			lanes[i] = mixed(lanes[i], word_at(p + i * sizeof(u64), sizeof(u64)));
+			lanes[i] = hash_mixed(lanes[i], hash_word_at(p + i * sizeof(u64), sizeof(u64)));
 	for (int i = 0; i < LANES; i++)
-		h = mixed(h, finished(lanes[i]));
+		h = hash_mixed(h, hash_finished(lanes[i]));
 	for (; end - p >= (ptrdiff_t)sizeof(u64); p += sizeof(u64))
-		h = mixed(h, word_at(p, sizeof(u64)));
+		h = hash_mixed(h, hash_word_at(p, sizeof(u64)));
 	if (p < end)
-		h = mixed(h, word_at(p, end - p));
-	return finished(h);
+		h = hash_mixed(h, hash_word_at(p, end - p));
+	return hash_finished(h);
 }

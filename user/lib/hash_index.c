@@ -23,15 +23,15 @@ size_t hash_index_bytes(const struct hash_index *t, size_t nr)
 	return t->slots || nr ? sizeof(struct hash_slot) << bits_for(t, nr) : 0;
 }
 
-static u32 home_of(const struct hash_index *t, u32 hash)
+static u32 hash_index_home_of(const struct hash_index *t, u32 hash)
 {
 	return hash >> (32 - t->bits);
 }
 
-static void put(struct hash_index *t, struct hash_slot item)
+static void hash_index_put(struct hash_index *t, struct hash_slot item)
 {
 	u32 mask = (u32)((1ULL << t->bits) - 1);
-	u32 i = home_of(t, item.hash);
+	u32 i = hash_index_home_of(t, item.hash);
 
 	while (t->slots[i].item)
 		i = (i + 1) & mask;
@@ -51,7 +51,7 @@ int hash_index_reserve(struct hash_index *t, size_t nr)
 		return -ENOMEM;
 	for (size_t i = 0; t->slots && i < 1UL << t->bits; i++)
 		if (t->slots[i].item)
-			put(&larger, t->slots[i]);
+			hash_index_put(&larger, t->slots[i]);
 	free(t->slots);
 	*t = larger;
 	return 0;
@@ -63,16 +63,16 @@ int hash_index_add(struct hash_index *t, u64 hash, u32 item)
 
 	if (err)
 		return err;
-	put(t, (struct hash_slot){ .hash = (u32)(hash >> 32), .item = item + 1 });
+	hash_index_put(t, (struct hash_slot){ .hash = (u32)(hash >> 32), .item = item + 1 });
 	t->nr++;
 	return 0;
 }
 
-static struct hash_slot *slot_of(struct hash_index *t, u64 hash, u32 item)
+static struct hash_slot *hash_index_slot_of(struct hash_index *t, u64 hash, u32 item)
 {
 	u32 mask = (u32)((1ULL << t->bits) - 1);
 
-	for (u32 i = t->slots ? home_of(t, (u32)(hash >> 32)) : 0; t->slots && t->slots[i].item;
+	for (u32 i = t->slots ? hash_index_home_of(t, (u32)(hash >> 32)) : 0; t->slots && t->slots[i].item;
 	     i = (i + 1) & mask)
 		if (t->slots[i].item == item + 1)
 			return &t->slots[i];
@@ -85,7 +85,7 @@ static void close_hole(struct hash_index *t, u32 hole)
 	u32 mask = (u32)((1ULL << t->bits) - 1);
 
 	for (u32 i = (hole + 1) & mask; t->slots[i].item; i = (i + 1) & mask) {
-		u32 home = home_of(t, t->slots[i].hash);
+		u32 home = hash_index_home_of(t, t->slots[i].hash);
 
 		if (((i - home) & mask) < ((i - hole) & mask))
 			continue;
@@ -97,7 +97,7 @@ static void close_hole(struct hash_index *t, u32 hole)
 
 bool hash_index_del(struct hash_index *t, u64 hash, u32 item)
 {
-	struct hash_slot *slot = slot_of(t, hash, item);
+	struct hash_slot *slot = hash_index_slot_of(t, hash, item);
 
 	if (!slot)
 		return false;
@@ -108,7 +108,7 @@ bool hash_index_del(struct hash_index *t, u64 hash, u32 item)
 
 void hash_index_renumber(struct hash_index *t, u64 hash, u32 from, u32 to)
 {
-	struct hash_slot *slot = slot_of(t, hash, from);
+	struct hash_slot *slot = hash_index_slot_of(t, hash, from);
 
 	if (slot)
 		slot->item = to + 1;

@@ -26,7 +26,7 @@ static void new_line(struct json *j)
 		putc(' ', j->out);
 }
 
-static void write_text(struct json *j, const char *text)
+static void json_write_text(struct json *j, const char *text)
 {
 	if (j->in_page)
 		escape_script(j->out, text);
@@ -35,7 +35,7 @@ static void write_text(struct json *j, const char *text)
 }
 
 /* Write the text before a value: the comma, the line break, the key. */
-static void item(struct json *j, const char *key)
+static void json_item(struct json *j, const char *key)
 {
 	if (j->has_items)
 		putc(',', j->out);
@@ -44,15 +44,15 @@ static void item(struct json *j, const char *key)
 	else if (j->has_items && !j->in_page && !j->is_dense)
 		putc(' ', j->out);
 	if (key) {
-		write_text(j, key);
+		json_write_text(j, key);
 		fputs(j->in_page || j->is_dense ? ":" : ": ", j->out);
 	}
 	j->has_items = true;
 }
 
-static void open_container(struct json *j, const char *key, char bracket)
+static void json_open_container(struct json *j, const char *key, char bracket)
 {
-	item(j, key);
+	json_item(j, key);
 	putc(bracket, j->out);
 	j->depth++;
 	j->has_items = false;
@@ -71,7 +71,7 @@ static void close_container(struct json *j, char bracket)
 
 void json_object_begin(struct json *j, const char *key)
 {
-	open_container(j, key, '{');
+	json_open_container(j, key, '{');
 }
 
 void json_object_end(struct json *j)
@@ -81,7 +81,7 @@ void json_object_end(struct json *j)
 
 void json_array_begin(struct json *j, const char *key)
 {
-	open_container(j, key, '[');
+	json_open_container(j, key, '[');
 }
 
 void json_array_end(struct json *j)
@@ -91,14 +91,14 @@ void json_array_end(struct json *j)
 
 void json_string(struct json *j, const char *key, const char *value)
 {
-	item(j, key);
+	json_item(j, key);
 	if (value)
-		write_text(j, value);
+		json_write_text(j, value);
 	else
 		fputs("null", j->out);
 }
 
-static void write_number(struct json *j, u64 value)
+static void json_write_number(struct json *j, u64 value)
 {
 	char text[DIGITS_MAX];
 
@@ -107,16 +107,16 @@ static void write_number(struct json *j, u64 value)
 
 void json_u64(struct json *j, const char *key, u64 value)
 {
-	item(j, key);
-	write_number(j, value);
+	json_item(j, key);
+	json_write_number(j, value);
 }
 
 void json_s64(struct json *j, const char *key, s64 value)
 {
-	item(j, key);
+	json_item(j, key);
 	if (value < 0)
 		putc('-', j->out);
-	write_number(j, value < 0 ? 0 - (u64)value : (u64)value);
+	json_write_number(j, value < 0 ? 0 - (u64)value : (u64)value);
 }
 
 void json_hex(struct json *j, const char *key, u64 value)
@@ -124,7 +124,7 @@ void json_hex(struct json *j, const char *key, u64 value)
 	char text[DIGITS_MAX + 2];
 	size_t len;
 
-	item(j, key);
+	json_item(j, key);
 	text[0] = '"';
 	len = digits_hex(text + 1, value);
 	text[len + 1] = '"';
@@ -133,12 +133,12 @@ void json_hex(struct json *j, const char *key, u64 value)
 
 void json_bool(struct json *j, const char *key, bool value)
 {
-	item(j, key);
+	json_item(j, key);
 	fputs(value ? "true" : "false", j->out);
 }
 
 void json_null(struct json *j, const char *key)
 {
-	item(j, key);
+	json_item(j, key);
 	fputs("null", j->out);
 }

@@ -15,7 +15,7 @@ void json_reader_init(struct json_reader *r, const char *text, size_t len)
 	r->wants_value = true;
 }
 
-static enum json_token bad(struct json_reader *r)
+static enum json_token json_read_bad(struct json_reader *r)
 {
 	r->is_bad = true;
 	return JSON_ERROR;
@@ -28,7 +28,7 @@ static void skip_space(struct json_reader *r)
 }
 
 /* Cut off the bytes that do not fit: names of targets may have any length. */
-static bool put(struct json_reader *r, size_t *used, u32 byte)
+static bool json_read_put(struct json_reader *r, size_t *used, u32 byte)
 {
 	if (*used < JSON_MAX_STRING)
 		r->text[(*used)++] = (char)byte;
@@ -39,14 +39,15 @@ static bool put(struct json_reader *r, size_t *used, u32 byte)
 static bool put_point(struct json_reader *r, size_t *used, u32 c)
 {
 	if (c < 0x80)
-		return put(r, used, c);
+		return json_read_put(r, used, c);
 	if (c < 0x800)
-		return put(r, used, 0xc0 | c >> 6) && put(r, used, 0x80 | (c & 63));
+		return json_read_put(r, used, 0xc0 | c >> 6) && json_read_put(r, used, 0x80 | (c & 63));
 	if (c < 0x10000)
-		return put(r, used, 0xe0 | c >> 12) && put(r, used, 0x80 | (c >> 6 & 63)) &&
-		       put(r, used, 0x80 | (c & 63));
-	return put(r, used, 0xf0 | c >> 18) && put(r, used, 0x80 | (c >> 12 & 63)) &&
-	       put(r, used, 0x80 | (c >> 6 & 63)) && put(r, used, 0x80 | (c & 63));
+		return json_read_put(r, used, 0xe0 | c >> 12) &&
+		       json_read_put(r, used, 0x80 | (c >> 6 & 63)) &&
+		       json_read_put(r, used, 0x80 | (c & 63));
+	return json_read_put(r, used, 0xf0 | c >> 18) && json_read_put(r, used, 0x80 | (c >> 12 & 63)) &&
+	       json_read_put(r, used, 0x80 | (c >> 6 & 63)) && json_read_put(r, used, 0x80 | (c & 63));
 }
 
 /* Four hexadecimal digits. */
@@ -78,7 +79,7 @@ static bool get_escape(struct json_reader *r, size_t *used)
 	c = *r->p++;
 	if (c != 'u') {
 		at = c ? strchr(from, c) : NULL;
-		return at && put(r, used, (u8)to[at - from]);
+		return at && json_read_put(r, used, (u8)to[at - from]);
 	}
 	if (!get_unit(r, &unit))
 		return false;
@@ -103,18 +104,18 @@ static bool get_string(struct json_reader *r)
 			r->text[used] = '\0';
 			return true;
 		}
-		if (c < 0x20 || !(c == '\\' ? get_escape(r, &used) : put(r, &used, c)))
+		if (c < 0x20 || !(c == '\\' ? get_escape(r, &used) : json_read_put(r, &used, c)))
 			return false;
 	}
 	return false;
 }
 
-static bool get_number(struct json_reader *r)
+static bool json_read_get_number(struct json_reader *r)
 {
 	size_t used = 0;
 
 	while (r->p < r->end && *r->p && strchr("+-.0123456789eE", *r->p))
-		if (used == JSON_MAX_STRING || !put(r, &used, (u8)*r->p++))
+		if (used == JSON_MAX_STRING || !json_read_put(r, &used, (u8)*r->p++))
 			return false;
 	r->text[used] = '\0';
 	return used > 0;
@@ -131,7 +132,7 @@ static bool get_word(struct json_reader *r, const char *word)
 }
 
 /* A value has been read. */
-static enum json_token done(struct json_reader *r, enum json_token token)
+static enum json_token json_read_done(struct json_reader *r, enum json_token token)
 {
 	r->wants_value = false;
 	r->wants_comma = r->depth;
@@ -139,10 +140,10 @@ static enum json_token done(struct json_reader *r, enum json_token token)
 	return token;
 }
 
-static enum json_token open_container(struct json_reader *r, bool is_object)
+static enum json_token json_read_open_container(struct json_reader *r, bool is_object)
 {
 	if (r->depth == JSON_MAX_DEPTH)
-		return bad(r);
+		return json_read_bad(r);
 	r->p++;
 	r->is_object[r->depth++] = is_object;
 	r->wants_comma = false;
@@ -154,33 +155,33 @@ static enum json_token get_value(struct json_reader *r)
 {
 	switch (*r->p) {
 	case '{':
-		return open_container(r, true);
+		return json_read_open_container(r, true);
 	case '[':
-		return open_container(r, false);
+		return json_read_open_container(r, false);
 	case '"':
 		r->p++;
-		return get_string(r) ? done(r, JSON_STRING) : bad(r);
+		return get_string(r) ? json_read_done(r, JSON_STRING) : json_read_bad(r);
 	case 't':
-		return get_word(r, "true") ? done(r, JSON_TRUE) : bad(r);
+		return get_word(r, "true") ? json_read_done(r, JSON_TRUE) : json_read_bad(r);
 	case 'f':
-		return get_word(r, "false") ? done(r, JSON_FALSE) : bad(r);
+		return get_word(r, "false") ? json_read_done(r, JSON_FALSE) : json_read_bad(r);
 	case 'n':
-		return get_word(r, "null") ? done(r, JSON_NULL) : bad(r);
+		return get_word(r, "null") ? json_read_done(r, JSON_NULL) : json_read_bad(r);
 	default:
-		return get_number(r) ? done(r, JSON_NUMBER) : bad(r);
+		return json_read_get_number(r) ? json_read_done(r, JSON_NUMBER) : json_read_bad(r);
 	}
 }
 
 static enum json_token get_key(struct json_reader *r)
 {
 	if (*r->p != '"')
-		return bad(r);
+		return json_read_bad(r);
 	r->p++;
 	if (!get_string(r))
-		return bad(r);
+		return json_read_bad(r);
 	skip_space(r);
 	if (r->p == r->end || *r->p++ != ':')
-		return bad(r);
+		return json_read_bad(r);
 	r->wants_value = true;
 	return JSON_KEY;
 }
@@ -193,9 +194,9 @@ enum json_token json_next(struct json_reader *r)
 		return JSON_ERROR;
 	skip_space(r);
 	if (r->is_over)
-		return r->p == r->end ? JSON_END : bad(r);
+		return r->p == r->end ? JSON_END : json_read_bad(r);
 	if (r->p == r->end)
-		return bad(r);
+		return json_read_bad(r);
 	if (!r->depth)
 		return get_value(r);
 	is_object = r->is_object[r->depth - 1];
@@ -203,16 +204,16 @@ enum json_token json_next(struct json_reader *r)
 	if (*r->p == (is_object ? '}' : ']') && !(is_object && r->wants_value)) {
 		r->p++;
 		r->depth--;
-		return done(r, is_object ? JSON_OBJECT_END : JSON_ARRAY_END);
+		return json_read_done(r, is_object ? JSON_OBJECT_END : JSON_ARRAY_END);
 	}
 	if (r->wants_comma) {
 		if (*r->p++ != ',')
-			return bad(r);
+			return json_read_bad(r);
 		r->wants_comma = false;
 		r->wants_value = !is_object;
 		skip_space(r);
 		if (r->p == r->end || *r->p == ']' || *r->p == '}')
-			return bad(r);
+			return json_read_bad(r);
 	}
 	return r->wants_value ? get_value(r) : get_key(r);
 }

@@ -61,7 +61,7 @@ static int new_rules(struct rights r, u64 *known)
 	return (int)syscall(CREATE_RULESET, &r, size, 0);
 }
 
-static void enter(int rules)
+static void landlock_enter(int rules)
 {
 	if (syscall(RESTRICT_SELF, rules, 0))
 		debug("privileges: no bounds of files: %s", strerror(errno));
@@ -75,10 +75,10 @@ void landlock_forbid_all(void)
 	int rules = new_rules(all, &known);
 
 	if (rules >= 0)
-		enter(rules);
+		landlock_enter(rules);
 }
 
-static void allow(int rules, int fd, u64 files)
+static void landlock_allow(int rules, int fd, u64 files)
 {
 	const struct landlock_rule rule = { .files = files, .fd = fd };
 
@@ -95,12 +95,13 @@ static void forbid_writes(const int *dirs, size_t nr, u64 net)
 	if (rules < 0)
 		return;
 	for (size_t i = 0; i < nr; i++)
-		allow(rules, dirs[i], known & (WRITE_FILE | REMOVE_FILE | MAKE_REG | REFER | TRUNCATE));
+		landlock_allow(rules, dirs[i],
+			       known & (WRITE_FILE | REMOVE_FILE | MAKE_REG | REFER | TRUNCATE));
 	null = open("/dev/null", O_PATH | O_CLOEXEC);
-	allow(rules, null, WRITE_FILE);
+	landlock_allow(rules, null, WRITE_FILE);
 	if (null >= 0)
 		close(null);
-	enter(rules);
+	landlock_enter(rules);
 }
 
 void landlock_forbid_writes(const int *dirs, size_t nr)

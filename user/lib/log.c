@@ -66,7 +66,7 @@ u32 log_status_columns(void)
 }
 
 /* Cut @text to @columns bytes, not inside a character. */
-static int cut(char *text, int columns)
+static int log_cut(char *text, int columns)
 {
 	int len = (int)strlen(text);
 
@@ -87,7 +87,7 @@ static void show_status(const char *text)
 	if (!text && !status_columns)
 		return;
 	columns = (int)log_status_columns();
-	len = text ? cut(escape_buf(safe, sizeof(safe), text), columns) : 0;
+	len = text ? log_cut(escape_buf(safe, sizeof(safe), text), columns) : 0;
 	/* The terminal may be narrower now than the line was. */
 	rest = status_columns < columns ? status_columns - len : columns - len;
 	if (columns)

@@ -65,7 +65,7 @@ static bool parse_perms(const char **p, struct map_line *line)
 }
 
 /* Make newlines of "\012" in place; true if there was one. */
-static bool unescape(char *path)
+static bool maps_unescape(char *path)
 {
 	char *in = strstr(path, "\\012"), *out = in;
 
@@ -107,7 +107,7 @@ int maps_parse_line(char *text, size_t len, struct map_line *line)
 	line->dev_minor = dev_minor;
 	path = text + (p - text);
 	path += strspn(path, " ");
-	line->is_ambiguous = unescape(path);
+	line->is_ambiguous = maps_unescape(path);
 	line->path = path;
 	line->is_copy = !strncmp(path, MAPS_COPY_PATH, strlen(MAPS_COPY_PATH));
 	return 0;
@@ -160,7 +160,7 @@ void maps_close(struct maps_reader *r)
 }
 
 /* Read more bytes behind those in the buffer. 1, 0 at the end, or -errno. */
-static int fill(struct maps_reader *r)
+static int maps_fill(struct maps_reader *r)
 {
 	ssize_t n;
 
@@ -183,7 +183,7 @@ static int skip_line(struct maps_reader *r)
 
 	do {
 		r->pos = r->len = 0;
-		more = fill(r);
+		more = maps_fill(r);
 		if (more > 0) {
 			char *newline = memchr(r->buf, '\n', r->len);
 
@@ -228,7 +228,7 @@ int maps_next(struct maps_reader *r, struct map_line *line)
 		}
 		if (r->pos == 0 && r->len == MAPS_BUF_SIZE)
 			return next_cut(r, line);
-		more = fill(r);
+		more = maps_fill(r);
 		if (more <= 0)
 			return more < 0 ? more : r->len ? -EBADMSG : 0;
 	}

@@ -184,7 +184,7 @@ int parse_duration(const char *text, u64 *ns)
 enum { NEAREST_MAX_LEN = 32 };
 
 /* The number of letters to add, drop or change that makes @b of @a. Both are shorter than NEAREST_MAX_LEN. */
-static size_t distance(const char *a, const char *b)
+static size_t parse_distance(const char *a, const char *b)
 {
 	size_t row[NEAREST_MAX_LEN + 1];
 	size_t len = strlen(b);
@@ -221,7 +221,7 @@ const char *parse_nearest(const char *text, const char *const *names, size_t nr)
 
 		if (!names[i] || strlen(names[i]) >= NEAREST_MAX_LEN)
 			continue;
-		d = distance(text, names[i]);
+		d = parse_distance(text, names[i]);
 		if (d < best) {
 			best = d;
 			nearest = names[i];

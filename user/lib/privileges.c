@@ -97,7 +97,7 @@ static u64 capabilities_of(u32 of)
 	return left;
 }
 
-static void drop_capabilities(u32 of, u64 more)
+static void privileges_drop_capabilities(u32 of, u64 more)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
@@ -169,7 +169,7 @@ static const struct privilege_row denied[] = {
 	{ SYS_execveat, LINKS | GUARDING | FILES | HOLDING | SENDING },
 };
 
-static void filter_calls(u32 of)
+static void privileges_filter_calls(u32 of)
 {
 	u16 calls[ARRAY_SIZE(denied)];
 	size_t nr = 0;
@@ -183,7 +183,7 @@ static void filter_calls(u32 of)
 		debug("privileges: no filter of system calls: %s", strerror(-err));
 }
 #else
-static void filter_calls(u32 of)
+static void privileges_filter_calls(u32 of)
 {
 	(void)of;
 }
@@ -197,9 +197,9 @@ void privileges_drop(enum privileges_for what, u64 more)
 		what = PRIVILEGES_SCANNING;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		debug("privileges: %s", strerror(errno));
-	drop_capabilities(1U << what, more);
+	privileges_drop_capabilities(1U << what, more);
 	if (what != PRIVILEGES_SUSPENDING)
-		filter_calls(1U << what);
+		privileges_filter_calls(1U << what);
 }
 
 u64 privileges_to_write(const int *dirs, size_t nr, bool gives_away)

@@ -26,7 +26,7 @@ static int proc_errno(int err)
 	return err == ENOENT || err == ESRCH ? -ESRCH : -err;
 }
 
-static ssize_t read_all(int fd, void *buf, size_t size)
+static ssize_t proc_read_all(int fd, void *buf, size_t size)
 {
 	size_t used = 0;
 
@@ -51,7 +51,7 @@ ssize_t proc_read_text(const char *path, char *buf, size_t size)
 
 	if (fd < 0)
 		return -errno;
-	n = read_all(fd, buf, size - 1);
+	n = proc_read_all(fd, buf, size - 1);
 	if (n < 0)
 		return n;
 	while (n && buf[n - 1] == '\n')
@@ -358,7 +358,7 @@ int proc_is_32bit(bool *out, pid_t pid)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return proc_errno(errno);
-	n = read_all(fd, ident, sizeof(ident));
+	n = proc_read_all(fd, ident, sizeof(ident));
 	if (n < 0)
 		return (int)n;
 	if (n != (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG) != 0)
@@ -389,7 +389,7 @@ int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return proc_errno(errno);
-	n = read_all(fd, &auxv, sizeof(auxv));
+	n = proc_read_all(fd, &auxv, sizeof(auxv));
 	if (n < 0)
 		return proc_errno((int)-n);
 	nr = (size_t)n / (is_32bit ? sizeof(u32) : sizeof(u64));

@@ -20,7 +20,7 @@ static const struct {
 	{ RLIMIT_FSIZE, "Max file size " },
 };
 
-static const char *name_of(int resource)
+static const char *proc_limit_name_of(int resource)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (names[i].resource == resource)
@@ -55,6 +55,6 @@ u64 proc_limit(pid_t pid, int resource)
 	struct rlimit limit;
 
 	if (prlimit(pid, (__rlimit_resource_t)resource, NULL, &limit))
-		return errno == EPERM ? read_limit(pid, name_of(resource)) : UINT64_MAX;
+		return errno == EPERM ? read_limit(pid, proc_limit_name_of(resource)) : UINT64_MAX;
 	return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }

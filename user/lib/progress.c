@@ -30,7 +30,7 @@ static struct {
 	bool is_over;
 } work = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void write_line(char *text, size_t size)
+static void progress_write_line(char *text, size_t size)
 {
 	u64 s = (clock_now_ns() - work.begun_ns) / SECOND_NS;
 	int len = snprintf(text, size, "%s: %s", work.what, work.phase);
@@ -51,7 +51,7 @@ static bool takes_text(void)
 	return poll(&p, 1, 0) > 0 && p.revents & POLLOUT;
 }
 
-static void *show(void *arg)
+static void *progress_show(void *arg)
 {
 	u64 at_ns = work.begun_ns + FIRST_NS;
 	char text[256];
@@ -67,7 +67,7 @@ static void *show(void *arg)
 			continue;
 		}
 		at_ns = clock_now_ns() + PERIOD_NS;
-		write_line(text, sizeof(text));
+		progress_write_line(text, sizeof(text));
 		pthread_mutex_unlock(&work.lock);
 		if (takes_text())
 			log_status(text);
@@ -96,7 +96,7 @@ void progress_begin(const char *what)
 	/* All signals go to the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	work.has_thread = !pthread_create(&work.thread, NULL, show, NULL);
+	work.has_thread = !pthread_create(&work.thread, NULL, progress_show, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 

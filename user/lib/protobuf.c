@@ -11,7 +11,7 @@
 enum wire_type { TYPE_VARINT = 0, TYPE_BYTES = 2 };
 
 /* Make room for @len bytes. Returns where they go, NULL after an error. */
-static u8 *room(struct protobuf *p, size_t len)
+static u8 *protobuf_room(struct protobuf *p, size_t len)
 {
 	if (!p->err)
 		p->err = array_reserve(p->data, p->max, p->len + len);
@@ -20,7 +20,7 @@ static u8 *room(struct protobuf *p, size_t len)
 
 static void put_varint(struct protobuf *p, u64 value)
 {
-	u8 *to = room(p, VARINT_MAX);
+	u8 *to = protobuf_room(p, VARINT_MAX);
 
 	if (to)
 		p->len = (size_t)(varint_put(to, value) - p->data);
@@ -45,7 +45,7 @@ void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len)
 
 	put_key(p, field, TYPE_BYTES);
 	put_varint(p, len);
-	to = room(p, len);
+	to = protobuf_room(p, len);
 	if (!to || !len)
 		return;
 	memcpy(to, data, len);
@@ -82,7 +82,7 @@ void protobuf_end(struct protobuf *p, size_t start)
 {
 	size_t len = p->len - start, head = varint_len(len);
 
-	if (!room(p, head))
+	if (!protobuf_room(p, head))
 		return;
 	memmove(p->data + start + head, p->data + start, len);
 	varint_put(p->data + start, len);

@@ -18,40 +18,40 @@ static const u32 round_words[NR_ROUNDS] = {
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2
 };
 
-static u32 turn(u32 x, int n)
+static u32 sha256_turn(u32 x, int n)
 {
 	return x >> n | x << (32 - n);
 }
 
-static u32 word_at(const u8 *p)
+static u32 sha256_word_at(const u8 *p)
 {
 	return (u32)p[0] << 24 | (u32)p[1] << 16 | (u32)p[2] << 8 | p[3];
 }
 
-static void schedule(u32 *w, const u8 *block)
+static void sha256_schedule(u32 *w, const u8 *block)
 {
 	for (int i = 0; i < 16; i++)
-		w[i] = word_at(block + 4 * i);
+		w[i] = sha256_word_at(block + 4 * i);
 	for (int i = 16; i < NR_ROUNDS; i++) {
 		u32 a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] +
-		       (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + (sha256_turn(a, 7) ^ sha256_turn(a, 18) ^ a >> 3) + w[i - 7] +
+		       (sha256_turn(b, 17) ^ sha256_turn(b, 19) ^ b >> 10);
 	}
 }
 
-static void mix(struct sha256 *h, const u8 *block)
+static void sha256_mix(struct sha256 *h, const u8 *block)
 {
 	u32 w[NR_ROUNDS], v[8];
 
-	schedule(w, block);
+	sha256_schedule(w, block);
 	memcpy(v, h->state, sizeof(v));
 	for (int i = 0; i < NR_ROUNDS; i++) {
 		u32 e = v[4], a = v[0];
-		u32 one = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & v[5]) ^ (~e & v[6])) +
-			  round_words[i] + w[i];
-		u32 two =
-			(turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+		u32 one = v[7] + (sha256_turn(e, 6) ^ sha256_turn(e, 11) ^ sha256_turn(e, 25)) +
+			  ((e & v[5]) ^ (~e & v[6])) + round_words[i] + w[i];
+		u32 two = (sha256_turn(a, 2) ^ sha256_turn(a, 13) ^ sha256_turn(a, 22)) +
+			  ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
 
 		memmove(&v[1], &v[0], 7 * sizeof(v[0]));
 		v[4] += one;
@@ -85,7 +85,7 @@ void sha256_add(struct sha256 *h, const void *data, size_t len)
 		p += n;
 		len -= n;
 		if (at + n == SHA256_BLOCK)
-			mix(h, h->block);
+			sha256_mix(h, h->block);
 	}
 }
 

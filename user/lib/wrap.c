@@ -20,7 +20,7 @@ struct wrapped_lines {
 };
 
 /* The bytes of the character or escape code at @s, and whether it takes a column. */
-static size_t step(const char *s, const char *end, u32 *columns)
+static size_t wrap_step(const char *s, const char *end, u32 *columns)
 {
 	const char *at = s + 1;
 
@@ -35,7 +35,7 @@ static size_t step(const char *s, const char *end, u32 *columns)
 	return (size_t)(at - s);
 }
 
-static bool begins(const char *s, const char *end, const char *word)
+static bool wrap_begins(const char *s, const char *end, const char *word)
 {
 	return (size_t)(end - s) >= strlen(word) && !strncmp(s, word, strlen(word));
 }
@@ -45,22 +45,22 @@ static bool is_place(const char *s, const char *end)
 {
 	const char *blank;
 
-	if (!begins(s, end, " at ") && !begins(s, end, " in "))
+	if (!wrap_begins(s, end, " at ") && !wrap_begins(s, end, " in "))
 		return false;
 	blank = memchr(s + 4, ' ', (size_t)(end - s) - 4);
-	return blank ? begins(blank, end, " (") : end[-1] != ')';
+	return blank ? wrap_begins(blank, end, " (") : end[-1] != ')';
 }
 
 /* How good a place the blank at @s is to break a line that ends at @end: BEST or less. */
-static u32 rank(const char *begin, const char *s, const char *end)
+static u32 wrap_rank(const char *begin, const char *s, const char *end)
 {
 	char before = s > begin ? s[-1] : '\0';
 
 	if (is_place(s, end))
 		return BEST;
-	if (before == ';' || (begins(s, end, " (") && end[-1] == ')'))
+	if (before == ';' || (wrap_begins(s, end, " (") && end[-1] == ')'))
 		return 3;
-	if (before == ',' || begins(s, end, "  ") || begins(s, end, " < "))
+	if (before == ',' || wrap_begins(s, end, "  ") || wrap_begins(s, end, " < "))
 		return 2;
 	return 1;
 }
@@ -76,7 +76,7 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 	while (s < end && *s == ' ')
 		s++, column++;
 	first = column + (HANGING < width / 2 ? HANGING : width / 2);
-	for (; s < end; s += step(s, end, &columns), column += columns) {
+	for (; s < end; s += wrap_step(s, end, &columns), column += columns) {
 		if (column > width && is_any)
 			break;
 		if (*s != ' ' || s[-1] == ' ' || column < first)
@@ -84,7 +84,7 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 		if (column > width)
 			return s;
 		/* A short beginning looks worse than a break at a worse place. */
-		how = rank(begin, s, end);
+		how = wrap_rank(begin, s, end);
 		is_any = true;
 		best[how == BEST || column > (how == 3 ? width / 3 : width * 3 / 5) ? how : 1] = s;
 	}
@@ -95,7 +95,7 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 	return how ? best[how] : end;
 }
 
-static void write_line(const struct wrapped_lines *w, const char *s, const char *end)
+static void wrap_write_line(const struct wrapped_lines *w, const char *s, const char *end)
 {
 	u32 begin = 0, hanging, indent = 0;
 
@@ -127,12 +127,12 @@ static void end_line(struct wrapped_lines *w)
 	if (w->is_long)
 		fwrite(w->line, 1, w->len, w->out);
 	else
-		write_line(w, w->line, w->line + w->len);
+		wrap_write_line(w, w->line, w->line + w->len);
 	w->len = 0;
 	w->is_long = false;
 }
 
-static void take(struct wrapped_lines *w, const char *s, size_t len)
+static void wrap_take(struct wrapped_lines *w, const char *s, size_t len)
 {
 	while (len) {
 		size_t n = len < MAX_LINE - 1 - w->len ? len : MAX_LINE - 1 - w->len;
@@ -156,11 +156,11 @@ static ssize_t wrap_write(void *cookie, const char *data, size_t size)
 	const char *end = data + size, *newline;
 
 	for (; (newline = memchr(data, '\n', (size_t)(end - data))); data = newline + 1) {
-		take(w, data, (size_t)(newline - data));
+		wrap_take(w, data, (size_t)(newline - data));
 		end_line(w);
 		putc('\n', w->out);
 	}
-	take(w, data, (size_t)(end - data));
+	wrap_take(w, data, (size_t)(end - data));
 	return (ssize_t)size;
 }
 
