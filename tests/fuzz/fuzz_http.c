@@ -76,14 +76,14 @@ static bool begin(void)
 		     !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
 	     "no sockets");
 	server.channel = pair[1];
-	why = start(&server, listener);
+	why = http_server_start(&server, listener);
 	if (why) {
 		fprintf(stderr, "fuzz_http: nothing is tried: %s\n", why);
 		return false;
 	}
 	heaptap = pair[0];
 	send_page(&snapshot);
-	take_messages(&server);
+	http_server_take_messages(&server);
 	must(server.snapshot, "the snapshot was not taken");
 	return true;
 }
@@ -117,7 +117,7 @@ static void go_on(int client, const struct manner *how, char *text, size_t *len)
 	ssize_t n;
 
 	answer_questions(how);
-	work(&server);
+	http_server_work(&server);
 	while (client >= 0 && *len < MAX_ANSWER &&
 	       (n = recv(client, text + *len, MAX_ANSWER - *len, MSG_DONTWAIT)) > 0)
 		*len += (size_t)n;

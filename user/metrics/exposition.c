@@ -107,7 +107,8 @@ static void put_value(FILE *out, const char *text, bool is_escaped)
 }
 
 /* @before: what is in the braces so far. */
-static void put_label(FILE *out, const char **before, const char *key, const char *value, bool is_escaped)
+static void exposition_put_label(FILE *out, const char **before, const char *key, const char *value,
+				 bool is_escaped)
 {
 	if (!*value)
 		return;
@@ -117,7 +118,8 @@ static void put_label(FILE *out, const char **before, const char *key, const cha
 	*before = ",";
 }
 
-static void put_head(FILE *out, const char *name, const char *type, const char *unit, const char *help)
+static void exposition_put_head(FILE *out, const char *name, const char *type, const char *unit,
+				const char *help)
 {
 	fprintf(out, "# TYPE %s %s\n", name, type);
 	if (unit)
@@ -125,7 +127,7 @@ static void put_head(FILE *out, const char *name, const char *type, const char *
 	fprintf(out, "# HELP %s %s\n", name, help);
 }
 
-static const char *suffix(const char *type)
+static const char *exposition_suffix(const char *type)
 {
 	return !strcmp(type, COUNTER) ? "_total" : "";
 }
@@ -157,46 +159,46 @@ static bool has_sample(const void *row, const struct family *f)
 
 /* ---- rows ---- */
 
-static void put_process(FILE *out, const char **before, const struct metrics_process *p)
+static void exposition_put_process(FILE *out, const char **before, const struct metrics_process *p)
 {
 	fprintf(out, "%spid=\"%d\"", *before, (int)p->pid);
 	*before = ",";
-	put_label(out, before, "comm", p->comm, false);
-	put_label(out, before, "container", p->container, false);
-	put_label(out, before, "pod", p->pod, false);
+	exposition_put_label(out, before, "comm", p->comm, false);
+	exposition_put_label(out, before, "container", p->container, false);
+	exposition_put_label(out, before, "pod", p->pod, false);
 }
 
-static void put_caller(FILE *out, const char **before, const struct metrics_table *t,
-		       const struct metrics_caller *c)
+static void exposition_put_caller(FILE *out, const char **before, const struct metrics_table *t,
+				  const struct metrics_caller *c)
 {
-	put_process(out, before, &t->processes[c->process]);
-	put_label(out, before, "function", c->function, false);
-	put_label(out, before, "caller", c->where, true);
+	exposition_put_process(out, before, &t->processes[c->process]);
+	exposition_put_label(out, before, "function", c->function, false);
+	exposition_put_label(out, before, "caller", c->where, true);
 }
 
 static void put_processes(FILE *out, const struct metrics_table *t, const struct family *f)
 {
-	put_head(out, f->name, f->type, f->unit, f->help);
+	exposition_put_head(out, f->name, f->type, f->unit, f->help);
 	for (size_t i = 0; i < t->nr_processes; i++) {
 		const char *before = "";
 
 		if (!has_sample(&t->processes[i], f))
 			continue;
-		fprintf(out, "%s%s{", f->name, suffix(f->type));
-		put_process(out, &before, &t->processes[i]);
+		fprintf(out, "%s%s{", f->name, exposition_suffix(f->type));
+		exposition_put_process(out, &before, &t->processes[i]);
 		putc('}', out);
 		put_field(out, &t->processes[i], f);
 	}
 }
 
-static void put_callers(FILE *out, const struct metrics_table *t, const struct family *f)
+static void exposition_put_callers(FILE *out, const struct metrics_table *t, const struct family *f)
 {
-	put_head(out, f->name, f->type, f->unit, f->help);
+	exposition_put_head(out, f->name, f->type, f->unit, f->help);
 	for (size_t i = 0; i < t->nr_callers; i++) {
 		const char *before = "";
 
-		fprintf(out, "%s%s{", f->name, suffix(f->type));
-		put_caller(out, &before, t, &t->callers[i]);
+		fprintf(out, "%s%s{", f->name, exposition_suffix(f->type));
+		exposition_put_caller(out, &before, t, &t->callers[i]);
 		putc('}', out);
 		put_field(out, &t->callers[i], f);
 	}
@@ -204,13 +206,13 @@ static void put_callers(FILE *out, const struct metrics_table *t, const struct f
 
 static void put_containers(FILE *out, const struct metrics_table *t, const struct family *f)
 {
-	put_head(out, f->name, f->type, f->unit, f->help);
+	exposition_put_head(out, f->name, f->type, f->unit, f->help);
 	for (size_t i = 0; i < t->nr_containers; i++) {
 		const char *before = "";
 
-		fprintf(out, "%s%s{", f->name, suffix(f->type));
-		put_label(out, &before, "container", t->containers[i].container, false);
-		put_label(out, &before, "pod", t->containers[i].pod, false);
+		fprintf(out, "%s%s{", f->name, exposition_suffix(f->type));
+		exposition_put_label(out, &before, "container", t->containers[i].container, false);
+		exposition_put_label(out, &before, "pod", t->containers[i].pod, false);
 		putc('}', out);
 		put_field(out, &t->containers[i], f);
 	}
@@ -224,13 +226,13 @@ static const char *const verdict_names[] = {
 };
 _Static_assert(ARRAY_SIZE(verdict_names) == NR_SCAN_VERDICTS, "a name for each verdict");
 
-static void put_verdicts(FILE *out, const struct metrics_table *t, bool is_blocks)
+static void exposition_put_verdicts(FILE *out, const struct metrics_table *t, bool is_blocks)
 {
 	const char *unit = is_blocks ? "blocks" : "bytes";
 	char name[64];
 
 	snprintf(name, sizeof(name), "heaptap_heap_verdict_%s", unit);
-	put_head(out, name, GAUGE, unit, "live at the last leak verdict, by what it says");
+	exposition_put_head(out, name, GAUGE, unit, "live at the last leak verdict, by what it says");
 	for (size_t i = 0; i < t->nr_processes; i++) {
 		const struct metrics_process *p = &t->processes[i];
 
@@ -238,7 +240,7 @@ static void put_verdicts(FILE *out, const struct metrics_table *t, bool is_block
 			const char *before = "";
 
 			fprintf(out, "%s{", name);
-			put_process(out, &before, p);
+			exposition_put_process(out, &before, p);
 			fprintf(out, ",verdict=\"%s\"} %" PRIu64 "\n", verdict_names[v],
 				is_blocks ? p->leaks.of[v].blocks : p->leaks.of[v].bytes);
 		}
@@ -250,7 +252,8 @@ static void put_caller_verdicts(FILE *out, const struct metrics_table *t)
 {
 	const char *name = "heaptap_caller_verdict_bytes";
 
-	put_head(out, name, GAUGE, "bytes", "bytes of a caller at the last leak verdict, by what it says");
+	exposition_put_head(out, name, GAUGE, "bytes",
+			    "bytes of a caller at the last leak verdict, by what it says");
 	for (size_t i = 0; i < t->nr_callers; i++) {
 		const struct metrics_caller *c = &t->callers[i];
 
@@ -260,7 +263,7 @@ static void put_caller_verdicts(FILE *out, const struct metrics_table *t)
 			if (!c->leaks.of[v].bytes)
 				continue;
 			fprintf(out, "%s{", name);
-			put_caller(out, &before, t, c);
+			exposition_put_caller(out, &before, t, c);
 			fprintf(out, ",verdict=\"%s\"} %" PRIu64 "\n", verdict_names[v],
 				c->leaks.of[v].bytes);
 		}
@@ -279,7 +282,7 @@ static void put_losses(FILE *out, const struct metrics_table *t)
 		{ "other", offsetof(struct losses, other) },
 	};
 
-	put_head(out, "heaptap_heap_lost_events", COUNTER, NULL, "events that were lost");
+	exposition_put_head(out, "heaptap_heap_lost_events", COUNTER, NULL, "events that were lost");
 	for (size_t i = 0; i < t->nr_processes; i++) {
 		const struct metrics_process *p = &t->processes[i];
 
@@ -287,7 +290,7 @@ static void put_losses(FILE *out, const struct metrics_table *t)
 			const char *before = "";
 
 			fputs("heaptap_heap_lost_events_total{", out);
-			put_process(out, &before, p);
+			exposition_put_process(out, &before, p);
 			fprintf(out, ",kind=\"%s\"} %" PRIu64 "\n", kinds[k].kind,
 				*(const u64 *)((const char *)&p->lost + kinds[k].field));
 		}
@@ -300,34 +303,36 @@ static void put_own(FILE *out, const struct metrics_table *t)
 {
 	struct proc_status status;
 
-	put_head(out, "heaptap_build", "info", NULL, "this program");
+	exposition_put_head(out, "heaptap_build", "info", NULL, "this program");
 	fputs("heaptap_build_info{version=\"" HEAPTAP_VERSION "\"} 1\n", out);
-	put_head(out, "heaptap_snapshot_timestamp_seconds", GAUGE, "seconds",
-		 "when these samples were taken");
+	exposition_put_head(out, "heaptap_snapshot_timestamp_seconds", GAUGE, "seconds",
+			    "when these samples were taken");
 	fprintf(out, "heaptap_snapshot_timestamp_seconds %.3f\n", t->time_s);
-	put_head(out, "heaptap_own_cpu_seconds", COUNTER, "seconds", "CPU time of heaptap");
+	exposition_put_head(out, "heaptap_own_cpu_seconds", COUNTER, "seconds", "CPU time of heaptap");
 	fprintf(out, "heaptap_own_cpu_seconds_total %.6f\n",
 		(double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
 	if (!proc_read_status(&status, getpid())) {
-		put_head(out, "heaptap_own_resident_bytes", GAUGE, "bytes", "resident memory of heaptap");
+		exposition_put_head(out, "heaptap_own_resident_bytes", GAUGE, "bytes",
+				    "resident memory of heaptap");
 		fprintf(out, "heaptap_own_resident_bytes %" PRIu64 "\n", status.resident_bytes);
 	}
-	put_head(out, "heaptap_left_out", GAUGE, NULL,
-		 "processes, callers and containers beyond the bounds of this page");
+	exposition_put_head(out, "heaptap_left_out", GAUGE, NULL,
+			    "processes, callers and containers beyond the bounds of this page");
 	fprintf(out, "heaptap_left_out %" PRIu64 "\n", t->nr_left_out);
 }
 
 static void put_system(FILE *out, const struct metrics_table *t)
 {
-	put_head(out, "heaptap_processes", GAUGE, NULL, "processes of this machine");
+	exposition_put_head(out, "heaptap_processes", GAUGE, NULL, "processes of this machine");
 	fprintf(out, "heaptap_processes{state=\"watched\"} %" PRIu64 "\n", t->nr_watched);
 	fprintf(out, "heaptap_processes{state=\"growing\"} %" PRIu64 "\n", t->nr_growing);
 	fprintf(out, "heaptap_processes{state=\"traced\"} %" PRIu64 "\n", t->nr_traced);
-	put_head(out, "heaptap_unwatched_processes", COUNTER, NULL, "processes that could not be watched");
+	exposition_put_head(out, "heaptap_unwatched_processes", COUNTER, NULL,
+			    "processes that could not be watched");
 	fprintf(out, "heaptap_unwatched_processes_total{why=\"evicted\"} %" PRIu64 "\n", t->nr_evicted);
 	fprintf(out, "heaptap_unwatched_processes_total{why=\"unseen\"} %" PRIu64 "\n", t->nr_unseen);
-	put_head(out, "heaptap_tracing_cost_ratio", GAUGE, "ratio",
-		 "part of a CPU that tracing costs all processes");
+	exposition_put_head(out, "heaptap_tracing_cost_ratio", GAUGE, "ratio",
+			    "part of a CPU that tracing costs all processes");
 	fprintf(out, "heaptap_tracing_cost_ratio %.6f\n", t->targets_cost);
 }
 
@@ -338,11 +343,11 @@ void exposition_write(FILE *out, const struct metrics_table *t)
 		put_system(out, t);
 	for (size_t i = 0; i < ARRAY_SIZE(of_processes); i++)
 		put_processes(out, t, &of_processes[i]);
-	put_verdicts(out, t, false);
-	put_verdicts(out, t, true);
+	exposition_put_verdicts(out, t, false);
+	exposition_put_verdicts(out, t, true);
 	put_losses(out, t);
 	for (size_t i = 0; i < ARRAY_SIZE(of_callers); i++)
-		put_callers(out, t, &of_callers[i]);
+		exposition_put_callers(out, t, &of_callers[i]);
 	put_caller_verdicts(out, t);
 	for (size_t i = 0; i < ARRAY_SIZE(of_containers) && t->nr_containers; i++)
 		put_containers(out, t, &of_containers[i]);

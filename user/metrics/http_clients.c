@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 /* The library notices, and closes the descriptor. */
-static void shut(struct http_client *client)
+static void http_clients_shut(struct http_client *client)
 {
 	shutdown(client->fd - 1, SHUT_RDWR);
 	client->waits = true;
@@ -20,7 +20,7 @@ static void shut_oldest(struct http_clients *c)
 		if (c->list[i].fd && !c->list[i].waits && (!oldest || c->list[i].since_ms < oldest->since_ms))
 			oldest = &c->list[i];
 	if (oldest)
-		shut(oldest);
+		http_clients_shut(oldest);
 }
 
 struct http_client *http_clients_add(struct http_clients *c, int fd, u64 now_ms)
@@ -49,5 +49,5 @@ void http_clients_sweep(struct http_clients *c, u64 now_ms)
 {
 	for (u32 i = 0; i < HTTP_CLIENT_ROOM && c->nr; i++)
 		if (c->list[i].fd && !c->list[i].waits && now_ms - c->list[i].since_ms > HTTP_REQUEST_MS)
-			shut(&c->list[i]);
+			http_clients_shut(&c->list[i]);
 }

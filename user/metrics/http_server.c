@@ -87,7 +87,7 @@ static const char index_text[] = "heaptap " HEAPTAP_VERSION "\n\n"
 
 /* ---- answers ---- */
 
-static struct MHD_Response *make_text(struct server *s, const char *text)
+static struct MHD_Response *http_server_make_text(struct server *s, const char *text)
 {
 	struct MHD_Response *r =
 		s->http.create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
@@ -113,9 +113,10 @@ static struct MHD_Response *make_file(struct server *s, int fd, const char *type
 	return r;
 }
 
-static enum MHD_Result say(struct server *s, struct MHD_Connection *c, unsigned int status, const char *text)
+static enum MHD_Result http_server_say(struct server *s, struct MHD_Connection *c, unsigned int status,
+				       const char *text)
 {
-	struct MHD_Response *r = make_text(s, text);
+	struct MHD_Response *r = http_server_make_text(s, text);
 	enum MHD_Result result = r ? s->http.queue_response(c, status, r) : MHD_NO;
 
 	if (r)
@@ -125,7 +126,7 @@ static enum MHD_Result say(struct server *s, struct MHD_Connection *c, unsigned 
 
 /* ---- profiles ---- */
 
-static bool is_same(const struct profile_key *a, const struct profile_key *b)
+static bool http_server_is_same(const struct profile_key *a, const struct profile_key *b)
 {
 	return a->kind == b->kind && a->pid == b->pid && !strcmp(a->container, b->container);
 }
@@ -138,10 +139,10 @@ static struct http_client *client_of(struct server *s, struct MHD_Connection *c)
 	return info ? info->socket_context : NULL;
 }
 
-static const struct good_answer *find_kept(const struct server *s, const struct profile_key *key)
+static const struct good_answer *http_server_find_kept(const struct server *s, const struct profile_key *key)
 {
 	for (u32 i = 0; i < MAX_KEPT; i++)
-		if (s->kept[i].response && is_same(&s->kept[i].key, key) &&
+		if (s->kept[i].response && http_server_is_same(&s->kept[i].key, key) &&
 		    s->kept[i].until_ms > clock_now_ms())
 			return &s->kept[i];
 	return NULL;
@@ -154,7 +155,7 @@ static void keep_answer(struct server *s, const struct profile_key *key, unsigne
 	struct good_answer *oldest = &s->kept[0];
 
 	for (u32 i = 0; i < MAX_KEPT; i++) {
-		if (s->kept[i].response && is_same(&s->kept[i].key, key)) {
+		if (s->kept[i].response && http_server_is_same(&s->kept[i].key, key)) {
 			oldest = &s->kept[i];
 			break;
 		}
@@ -167,7 +168,7 @@ static void keep_answer(struct server *s, const struct profile_key *key, unsigne
 }
 
 /* Let the clients that wait for question @id ask again: they find the answer. */
-static void wake(struct server *s, u32 id)
+static void http_server_wake(struct server *s, u32 id)
 {
 	for (u32 i = 0; i < MAX_WAITERS; i++) {
 		struct waiter *w = &s->waiters[i];
@@ -185,23 +186,24 @@ static void wake(struct server *s, u32 id)
 
 static void refuse_waiter(struct server *s, const struct waiter *w, unsigned int status, const char *text)
 {
-	keep_answer(s, &w->key, status, make_text(s, text), KEEP_MS);
-	wake(s, w->id);
+	keep_answer(s, &w->key, status, http_server_make_text(s, text), KEEP_MS);
+	http_server_wake(s, w->id);
 }
 
 /* The number of the question about @key; 0 = it could not be asked. */
-static u32 ask(struct server *s, const struct profile_key *key)
+static u32 http_server_ask(struct server *s, const struct profile_key *key)
 {
 	struct channel_message m = { .kind = CHANNEL_QUESTION, .key = *key };
 
 	for (u32 i = 0; i < MAX_WAITERS; i++)
-		if (s->waiters[i].connection && is_same(&s->waiters[i].key, key))
+		if (s->waiters[i].connection && http_server_is_same(&s->waiters[i].key, key))
 			return s->waiters[i].id;
 	m.id = ++s->last_id ? s->last_id : ++s->last_id;
 	return channel_send(s->channel, &m, -1) ? 0 : m.id;
 }
 
-static enum MHD_Result wait_for(struct server *s, struct MHD_Connection *c, const struct profile_key *key)
+static enum MHD_Result http_server_wait_for(struct server *s, struct MHD_Connection *c,
+					    const struct profile_key *key)
 {
 	struct waiter *free_one = NULL;
 
@@ -209,11 +211,12 @@ static enum MHD_Result wait_for(struct server *s, struct MHD_Connection *c, cons
 		if (!s->waiters[i].connection)
 			free_one = &s->waiters[i];
 	if (s->is_over || !free_one)
-		return say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE,
-			   s->is_over ? "heaptap is ending\n" : "too many clients wait for profiles\n");
-	*free_one = (struct waiter){ NULL, ask(s, key), *key, clock_now_ms() };
+		return http_server_say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE,
+				       s->is_over ? "heaptap is ending\n"
+						  : "too many clients wait for profiles\n");
+	*free_one = (struct waiter){ NULL, http_server_ask(s, key), *key, clock_now_ms() };
 	if (!free_one->id)
-		return say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "heaptap is busy\n");
+		return http_server_say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "heaptap is busy\n");
 	free_one->connection = c;
 	if (client_of(s, c))
 		client_of(s, c)->waits = true;
@@ -230,16 +233,18 @@ static enum MHD_Result serve_profile(struct server *s, struct MHD_Connection *c,
 	u64 number = 0;
 
 	if (s->http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "seconds"))
-		return say(s, c, MHD_HTTP_BAD_REQUEST, "seconds: profiles are of one moment\n");
+		return http_server_say(s, c, MHD_HTTP_BAD_REQUEST, "seconds: profiles are of one moment\n");
 	if (pid && (parse_u64(pid, &number) || !number || number > INT32_MAX || container))
-		return say(s, c, MHD_HTTP_BAD_REQUEST, "pid: needs a number, and no container beside it\n");
+		return http_server_say(s, c, MHD_HTTP_BAD_REQUEST,
+				       "pid: needs a number, and no container beside it\n");
 	if (container && (!*container || strlen(container) >= sizeof(key.container)))
-		return say(s, c, MHD_HTTP_BAD_REQUEST, "container: not a name\n");
+		return http_server_say(s, c, MHD_HTTP_BAD_REQUEST, "container: not a name\n");
 	key.pid = (pid_t)number;
 	if (container)
 		strcpy(key.container, container);
-	kept = find_kept(s, &key);
-	return kept ? s->http.queue_response(c, kept->status, kept->response) : wait_for(s, c, &key);
+	kept = http_server_find_kept(s, &key);
+	return kept ? s->http.queue_response(c, kept->status, kept->response)
+		    : http_server_wait_for(s, c, &key);
 }
 
 /* ---- pages ---- */
@@ -252,7 +257,7 @@ static enum MHD_Result serve_metrics(struct server *s, struct MHD_Connection *c)
 	if (channel_send(s->channel, &m, -1) == -EPIPE)
 		s->is_over = true;
 	if (!s->snapshot)
-		return say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "no snapshot yet\n");
+		return http_server_say(s, c, MHD_HTTP_SERVICE_UNAVAILABLE, "no snapshot yet\n");
 	return s->http.queue_response(c, MHD_HTTP_OK, s->snapshot);
 }
 
@@ -278,8 +283,9 @@ static bool may_ask(struct server *s, struct MHD_Connection *c)
 	return !s->is_loopback || !host || is_loopback_host(host);
 }
 
-static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
-			     const char *version, const char *upload, size_t *upload_size, void **request)
+static enum MHD_Result http_server_serve(void *ctx, struct MHD_Connection *c, const char *url,
+					 const char *method, const char *version, const char *upload,
+					 size_t *upload_size, void **request)
 {
 	struct server *s = ctx;
 
@@ -287,22 +293,23 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *ur
 	(void)upload;
 	(void)upload_size;
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return say(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
+		return http_server_say(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET only\n");
 	/* An answer before the head is read to its end would close the connection. */
 	if (!*request) {
 		*request = s;
 		return MHD_YES;
 	}
 	if (!may_ask(s, c))
-		return say(s, c, MHD_HTTP_FORBIDDEN,
-			   "Host: use localhost or 127.0.0.1: heaptap serves there only\n");
+		return http_server_say(s, c, MHD_HTTP_FORBIDDEN,
+				       "Host: use localhost or 127.0.0.1: heaptap serves there only\n");
 	if (!strcmp(url, "/metrics"))
 		return serve_metrics(s, c);
 	for (u32 i = 0; i < NR_PPROF_KINDS; i++)
 		if (!strcmp(url, kinds[i]))
 			return serve_profile(s, c, i);
-	return say(s, c, strcmp(url, "/") && strcmp(url, "/debug/pprof/") ? MHD_HTTP_NOT_FOUND : MHD_HTTP_OK,
-		   index_text);
+	return http_server_say(
+		s, c, strcmp(url, "/") && strcmp(url, "/debug/pprof/") ? MHD_HTTP_NOT_FOUND : MHD_HTTP_OK,
+		index_text);
 }
 
 /* ---- connections ---- */
@@ -346,19 +353,19 @@ static void take_snapshot(struct server *s, int fd)
 	s->snapshot = r;
 }
 
-static void take_answer(struct server *s, const struct channel_message *m, int fd)
+static void http_server_take_answer(struct server *s, const struct channel_message *m, int fd)
 {
 	u64 keep_ms = (u64)m->make_ms * KEEP_TIMES;
 	struct MHD_Response *r =
-		fd < 0 ? make_text(s, m->text) : make_file(s, fd, "application/octet-stream");
+		fd < 0 ? http_server_make_text(s, m->text) : make_file(s, fd, "application/octet-stream");
 
 	if (r && fd >= 0)
 		s->http.add_response_header(r, "Content-Disposition", "attachment; filename=\"heap.pb.gz\"");
 	keep_answer(s, &m->key, fd < 0 ? m->status : MHD_HTTP_OK, r, keep_ms > KEEP_MS ? keep_ms : KEEP_MS);
-	wake(s, m->id);
+	http_server_wake(s, m->id);
 }
 
-static void take_messages(struct server *s)
+static void http_server_take_messages(struct server *s)
 {
 	struct channel_message m;
 	int fd, err;
@@ -367,7 +374,7 @@ static void take_messages(struct server *s)
 		if (m.kind == CHANNEL_SNAPSHOT)
 			take_snapshot(s, fd);
 		else if (m.kind == CHANNEL_ANSWER)
-			take_answer(s, &m, fd);
+			http_server_take_answer(s, &m, fd);
 		else if (fd >= 0)
 			close(fd);
 	}
@@ -392,16 +399,16 @@ static void give_up_waiting(struct server *s)
 /* ---- the loop ---- */
 
 /* All that can be done without waiting. */
-static void work(struct server *s)
+static void http_server_work(struct server *s)
 {
 	if (!s->is_over)
-		take_messages(s);
+		http_server_take_messages(s);
 	give_up_waiting(s);
 	s->http.run(s->daemon);
 	http_clients_sweep(&s->clients, clock_now_ms());
 }
 
-static void go_round(struct server *s, int epoll)
+static void http_server_go_round(struct server *s, int epoll)
 {
 	struct pollfd wait[] = { { .fd = epoll, .events = POLLIN },
 				 { .fd = s->is_over ? -1 : s->channel, .events = POLLIN } };
@@ -412,20 +419,20 @@ static void go_round(struct server *s, int epoll)
 	if (s->is_over && left_ms > 10)
 		left_ms = 10;
 	poll(wait, ARRAY_SIZE(wait), (int)left_ms);
-	work(s);
+	http_server_work(s);
 }
 
 /* NULL, or why not. */
-static const char *start(struct server *s, int listener)
+static const char *http_server_start(struct server *s, int listener)
 {
 	if (http_library_load(&s->http))
 		return "the library libmicrohttpd.so.12 is not there";
-	s->daemon = s->http.start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve, s,
-					 MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-					 (unsigned int)HTTP_CLIENT_ROOM, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-					 (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-					 (unsigned int)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-					 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
+	s->daemon = s->http.start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, http_server_serve, s,
+		MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)HTTP_CLIENT_ROOM, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, s, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_END);
 	return s->daemon ? NULL : "libmicrohttpd cannot serve";
 }
 
@@ -444,7 +451,7 @@ void http_server_run(int listener, int channel, bool is_loopback)
 	if (s) {
 		s->channel = channel;
 		s->is_loopback = is_loopback;
-		why = start(s, listener);
+		why = http_server_start(s, listener);
 	}
 	if (why) {
 		ready.status = 1;
@@ -457,9 +464,9 @@ void http_server_run(int listener, int channel, bool is_loopback)
 		_exit(1);
 	sandbox_enter(MAX_FILES);
 	while (!s->is_over)
-		go_round(s, info->epoll_fd);
+		http_server_go_round(s, info->epoll_fd);
 	for (end_ms = clock_now_ms() + FAREWELL_MS; s->clients.nr && clock_now_ms() < end_ms;)
-		go_round(s, info->epoll_fd);
+		http_server_go_round(s, info->epoll_fd);
 	_exit(0);
 }
 #endif

@@ -113,7 +113,7 @@ static void say_address(const struct metrics *m)
 
 /* ---- the helper ---- */
 
-static int start_helper(struct metrics *m)
+static int metrics_start_helper(struct metrics *m)
 {
 	int pair[2];
 
@@ -154,7 +154,7 @@ int metrics_open(struct metrics **out, const char *address)
 	if (err)
 		return err;
 	learn_port(m);
-	err = start_helper(m);
+	err = metrics_start_helper(m);
 	if (err) {
 		metrics_close(take_ptr(m));
 		return err;
@@ -206,7 +206,7 @@ static int write_table(void *ctx, FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-static void publish(struct metrics *m, const struct metrics_feed *feed)
+static void metrics_publish(struct metrics *m, const struct metrics_feed *feed)
 {
 	const struct channel_message message = { .kind = CHANNEL_SNAPSHOT };
 	struct metrics_table t = { .time_s = (double)clock_ns(CLOCK_REALTIME) / 1e9 };
@@ -230,7 +230,8 @@ static void publish(struct metrics *m, const struct metrics_feed *feed)
 
 /* ---- profiles ---- */
 
-static void answer(struct metrics *m, const struct metrics_feed *feed, const struct channel_message *question)
+static void metrics_answer(struct metrics *m, const struct metrics_feed *feed,
+			   const struct channel_message *question)
 {
 	struct channel_message message = { .kind = CHANNEL_ANSWER, .id = question->id, .key = question->key };
 	const char *why = NULL;
@@ -252,7 +253,7 @@ static void answer(struct metrics *m, const struct metrics_feed *feed, const str
 
 /* ---- rounds ---- */
 
-static void take_messages(struct metrics *m)
+static void metrics_take_messages(struct metrics *m)
 {
 	struct channel_message message;
 	int fd, err = 0;
@@ -273,11 +274,11 @@ void metrics_round(struct metrics *m, const struct metrics_feed *feed)
 {
 	if (!m || m->channel < 0)
 		return;
-	take_messages(m);
+	metrics_take_messages(m);
 	if (m->channel >= 0 && is_due(m))
-		publish(m, feed);
+		metrics_publish(m, feed);
 	if (m->channel >= 0 && m->nr_questions) {
-		answer(m, feed, &m->questions[0]);
+		metrics_answer(m, feed, &m->questions[0]);
 		memmove(m->questions, m->questions + 1, --m->nr_questions * sizeof(m->questions[0]));
 	}
 }

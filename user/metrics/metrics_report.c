@@ -46,8 +46,8 @@ static int take_callers(struct metrics_table *t, u32 number, const struct report
 	return err;
 }
 
-static int take_process(struct metrics_table *t, const struct report *r, const struct report_process *p,
-			u32 top)
+static int metrics_report_take_process(struct metrics_table *t, const struct report *r,
+				       const struct report_process *p, u32 top)
 {
 	struct metrics_process *m = metrics_process(t, p->target->pid, p->target->comm);
 
@@ -78,6 +78,6 @@ int metrics_take_report(struct metrics_table *t, const struct report *r, u32 top
 	/* A program that was replaced by exec() has the PID of its successor. */
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		if (!r->processes[i].is_replaced && !r->processes[i].target->has_exited)
-			err = take_process(t, r, &r->processes[i], top);
+			err = metrics_report_take_process(t, r, &r->processes[i], top);
 	return err;
 }

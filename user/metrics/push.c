@@ -51,7 +51,7 @@ static int check_url(const char *url)
 	return -EINVAL;
 }
 
-static int start_helper(struct push *p, const char *name)
+static int push_start_helper(struct push *p, const char *name)
 {
 	int pair[2];
 
@@ -86,7 +86,7 @@ int push_open(struct push **out, const char *url, const char *name)
 	p->url = url;
 	p->from_s = now_s();
 	p->next_ns = clock_now_ns() + every_ns;
-	err = start_helper(p, name);
+	err = push_start_helper(p, name);
 	if (err)
 		push_free(take_ptr(p));
 	else
@@ -109,7 +109,7 @@ static void say_result(struct push *p, const struct channel_message *m)
 	p->has_failed = has_failed;
 }
 
-static void take_messages(struct push *p)
+static void push_take_messages(struct push *p)
 {
 	struct channel_message m;
 	int fd, err;
@@ -155,7 +155,7 @@ void push_round(struct push *p, const struct metrics_feed *feed)
 {
 	if (!p || p->channel < 0)
 		return;
-	take_messages(p);
+	push_take_messages(p);
 	if (p->channel >= 0 && !p->is_sending && clock_now_ns() >= p->next_ns)
 		send_one(p, feed);
 }
@@ -170,7 +170,7 @@ void push_end(struct push *p, const struct metrics_feed *feed)
 
 		if (p->is_sending && poll(&wait, 1, LAST_MS) <= 0)
 			break;
-		take_messages(p);
+		push_take_messages(p);
 		if (p->is_sending || p->channel < 0)
 			continue;
 		if (is_last)

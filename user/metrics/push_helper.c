@@ -77,7 +77,7 @@ static const char sample_types[] =
 	"\"leak_objects\":{\"units\":\"objects\",\"aggregation\":\"average\",\"sampled\":false},"
 	"\"leak_space\":{\"units\":\"bytes\",\"aggregation\":\"average\",\"sampled\":false}}";
 
-static int load(struct curl_library *c)
+static int push_helper_load(struct curl_library *c)
 {
 	static const char *const names[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
 	const struct {
@@ -102,7 +102,7 @@ static int load(struct curl_library *c)
 	return library ? 0 : -ENOSYS;
 }
 
-static size_t drop(char *data, size_t size, size_t nr, void *ctx)
+static size_t push_helper_drop(char *data, size_t size, size_t nr, void *ctx)
 {
 	(void)data;
 	(void)ctx;
@@ -110,7 +110,7 @@ static size_t drop(char *data, size_t size, size_t nr, void *ctx)
 }
 
 /* The whole of the file behind @fd; owned by the caller. NULL: too large, or no memory. */
-static char *read_all(int fd, size_t *len)
+static char *push_helper_read_all(int fd, size_t *len)
 {
 	struct stat st;
 	char *data;
@@ -137,7 +137,8 @@ static void add_part(struct pusher *p, curl_mime *form, const char *name, const 
 }
 
 /* Upload. The result is in @m. */
-static void upload(struct pusher *p, const char *data, size_t len, const char *url, struct channel_message *m)
+static void push_helper_upload(struct pusher *p, const char *data, size_t len, const char *url,
+			       struct channel_message *m)
 {
 	curl_mime *form;
 	CURLcode result;
@@ -158,7 +159,7 @@ static void upload(struct pusher *p, const char *data, size_t len, const char *u
 	p->curl.easy_setopt(p->easy, CURLOPT_TIMEOUT, (long)TIMEOUT_S);
 	p->curl.easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
 	p->curl.easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
-	p->curl.easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, drop);
+	p->curl.easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, push_helper_drop);
 	p->curl.easy_setopt(p->easy, CURLOPT_USERAGENT, "heaptap/" HEAPTAP_VERSION);
 	result = p->curl.easy_perform(p->easy);
 	p->curl.easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -173,19 +174,19 @@ static void upload(struct pusher *p, const char *data, size_t len, const char *u
 static void send_profile(struct pusher *p, int fd, struct channel_message *m)
 {
 	auto_free char *data = NULL;
-	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): load() has found each function. */
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): push_helper_load() has found each function. */
 	char *name = p->curl.easy_escape(p->easy, p->name, 0);
 	char url[URL_BYTES];
 	size_t len = 0;
 
-	data = read_all(fd, &len);
+	data = push_helper_read_all(fd, &len);
 	/* Times are seconds. */
 	if (!data || !name ||
 	    (size_t)snprintf(url, sizeof(url), "%s%sname=%s&from=%u&until=%u&format=pprof&spyName=heaptap",
 			     p->url, strchr(p->url, '?') ? "&" : "?", name, m->id, m->make_ms) >= sizeof(url))
 		snprintf(m->text, sizeof(m->text), "the profile is too large");
 	else
-		upload(p, data, len, url, m);
+		push_helper_upload(p, data, len, url, m);
 	p->curl.free(name);
 }
 
@@ -197,7 +198,8 @@ void push_helper_run(const char *url, const char *name, int channel)
 	int fd, err = 0;
 
 	helper_leave_heaptap("heaptap-push", &channel, 1);
-	if (load(&p.curl) || p.curl.global_init(CURL_GLOBAL_DEFAULT) || !(p.easy = p.curl.easy_init())) {
+	if (push_helper_load(&p.curl) || p.curl.global_init(CURL_GLOBAL_DEFAULT) ||
+	    !(p.easy = p.curl.easy_init())) {
 		m.status = 1;
 		snprintf(m.text, sizeof(m.text), "the library libcurl.so.4 is not there");
 	}

@@ -20,7 +20,7 @@
 
 enum { NOBODY = 65534 };
 
-static void say(const char *what)
+static void sandbox_say(const char *what)
 {
 	debug("metrics: %s: %s", what, strerror(errno));
 }
@@ -29,18 +29,18 @@ static void be_nobody(void)
 {
 	/* Not permitted to most users, who have no more rights than nobody has. */
 	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
-		say("the user stays");
+		sandbox_say("the user stays");
 }
 
-static void drop_capabilities(void)
+static void sandbox_drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 } };
 
 	if (syscall(SYS_capset, &head, none))
-		say("capabilities stay");
+		sandbox_say("capabilities stay");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-		say("privileges");
+		sandbox_say("privileges");
 }
 
 static void set_limits(unsigned int max_files)
@@ -49,7 +49,7 @@ static void set_limits(unsigned int max_files)
 
 	if (setrlimit(RLIMIT_NPROC, &none) || setrlimit(RLIMIT_CORE, &none) ||
 	    setrlimit(RLIMIT_NOFILE, &files))
-		say("limits");
+		sandbox_say("limits");
 }
 
 #ifdef HAS_CALL_FILTER
@@ -75,7 +75,7 @@ static const u16 allowed[] = {
 #endif
 };
 
-static void filter_calls(void)
+static void sandbox_filter_calls(void)
 {
 	int err = call_filter_set(CALL_FILTER_ALLOW, allowed, ARRAY_SIZE(allowed));
 
@@ -83,7 +83,7 @@ static void filter_calls(void)
 		debug("metrics: no filter of system calls: %s", strerror(-err));
 }
 #else
-static void filter_calls(void)
+static void sandbox_filter_calls(void)
 {
 }
 #endif
@@ -92,10 +92,10 @@ void sandbox_enter(unsigned int max_files)
 {
 	set_limits(max_files);
 	be_nobody();
-	drop_capabilities();
+	sandbox_drop_capabilities();
 	/* A change of the user forgets it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	filter_calls();
+	sandbox_filter_calls();
 }
 
 void sandbox_enter_sender(void)
@@ -104,7 +104,7 @@ void sandbox_enter_sender(void)
 
 	/* A library that asks for the address of a host may make threads. */
 	if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_FSIZE, &none))
-		say("limits");
+		sandbox_say("limits");
 	be_nobody();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	privileges_drop(PRIVILEGES_SENDING, 0);

@@ -99,7 +99,7 @@ static int take_table(void *ctx, const struct report *r)
 	return metrics_take_report(k->table, r, k->tm->top);
 }
 
-static int fill_table(void *ctx, struct metrics_table *t)
+static int trace_metrics_fill_table(void *ctx, struct metrics_table *t)
 {
 	struct trace_taking *k = ctx;
 	int err;
@@ -114,7 +114,7 @@ static int fill_table(void *ctx, struct metrics_table *t)
 
 /* ---- profiles ---- */
 
-static int take_profile(void *ctx, const struct report *r)
+static int trace_metrics_take_profile(void *ctx, const struct report *r)
 {
 	struct trace_taking *k = ctx;
 
@@ -122,7 +122,8 @@ static int take_profile(void *ctx, const struct report *r)
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
 }
 
-static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *out, const char **why)
+static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, struct pprof *out,
+				      const char **why)
 {
 	struct trace_taking *k = ctx;
 	int err;
@@ -138,7 +139,7 @@ static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *
 	if (key->kind == PPROF_LEAKS)
 		scan_if_older(k, verdict_again_ns);
 	k->profile = out;
-	err = session_show(k->session, key->pid, take_profile, k);
+	err = session_show(k->session, key->pid, trace_metrics_take_profile, k);
 	if (!err && !k->nr_processes) {
 		*why = "no such process is traced";
 		return -ESRCH;
@@ -149,7 +150,7 @@ static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *
 void trace_metrics_round(struct trace_metrics *tm, struct session *s)
 {
 	struct trace_taking k = { .tm = tm, .session = s };
-	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile };
 
 	metrics_round(tm->metrics, &feed);
 	push_round(tm->push, &feed);
@@ -158,7 +159,7 @@ void trace_metrics_round(struct trace_metrics *tm, struct session *s)
 void trace_metrics_end(struct trace_metrics *tm, struct session *s)
 {
 	struct trace_taking k = { .tm = tm, .session = s };
-	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile };
 
 	push_end(tm->push, &feed);
 }
