@@ -11,7 +11,7 @@
 
 static const struct code_ref nowhere;
 
-static bool holds(const struct mapping *m, taddr_t addr)
+static bool data_ref_holds(const struct mapping *m, taddr_t addr)
 {
 	struct elf *elf;
 	bool is_in;
@@ -23,7 +23,7 @@ static bool holds(const struct mapping *m, taddr_t addr)
 	return is_in;
 }
 
-static size_t count_below(const struct mapping_list *list, taddr_t addr)
+static size_t data_ref_count_below(const struct mapping_list *list, taddr_t addr)
 {
 	size_t below = 0;
 
@@ -34,19 +34,19 @@ static size_t count_below(const struct mapping_list *list, taddr_t addr)
 
 struct code_ref data_ref(const struct mapping_list *list, taddr_t addr)
 {
-	size_t below = count_below(list, addr);
+	size_t below = data_ref_count_below(list, addr);
 
 	/* The data of a file mostly follows its code, and otherwise lies directly before it. */
 	for (size_t i = below + 1; i-- > 0 && below - i <= 2;) {
 		const struct mapping *m = i < list->nr ? &list->maps[i] : NULL;
 
-		if (m && holds(m, addr))
+		if (m && data_ref_holds(m, addr))
 			return (struct code_ref){ .module = m->module->id, .offset = addr - m->bias };
 	}
 	return nowhere;
 }
 
-static const struct mapping *program_of(const struct mapping_list *list, const char *exe)
+static const struct mapping *data_ref_program_of(const struct mapping_list *list, const char *exe)
 {
 	for (size_t i = 0; i < list->nr; i++)
 		if (list->maps[i].module && exe && !strcmp(list->maps[i].module->path, exe))
@@ -56,7 +56,7 @@ static const struct mapping *program_of(const struct mapping_list *list, const c
 
 struct code_ref data_ref_tls(const struct mapping_list *list, const char *exe, taddr_t tp, taddr_t addr)
 {
-	const struct mapping *m = program_of(list, exe);
+	const struct mapping *m = data_ref_program_of(list, exe);
 	struct code_ref ref = nowhere;
 	struct elf *elf;
 
@@ -76,8 +76,8 @@ struct code_ref data_ref_tls(const struct mapping_list *list, const char *exe, t
 void data_ref_open(const struct mapping_list *list, const char *exe, taddr_t addr,
 		   void (*open)(void *ctx, struct module *m), void *ctx)
 {
-	size_t below = count_below(list, addr);
-	const struct mapping *program = program_of(list, exe);
+	size_t below = data_ref_count_below(list, addr);
+	const struct mapping *program = data_ref_program_of(list, exe);
 
 	if (program && program->module && program->module->fd < 0)
 		open(ctx, program->module);

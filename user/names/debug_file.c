@@ -107,7 +107,7 @@ static bool has_crc(int fd, u32 crc)
 }
 
 /* Without a build ID and a checksum, only the mapped file itself is the right one. */
-static bool is_proved(int fd, const struct image *image, const struct proof *proof)
+static bool debug_file_is_proved(int fd, const struct image *image, const struct proof *proof)
 {
 	const struct module *m = proof->module;
 	struct stat st;
@@ -121,7 +121,7 @@ static bool is_proved(int fd, const struct image *image, const struct proof *pro
 }
 
 /* Take what the debug sections need from the budget of all files, or leave them out. */
-static void charge(struct debug_search *s, const u64 sizes[NR_READER_SIZES])
+static void debug_file_charge(struct debug_search *s, const u64 sizes[NR_READER_SIZES])
 {
 	u64 unpacked = sizes[READER_SIZE_DEBUG], packed = sizes[READER_SIZE_PACKED];
 
@@ -136,7 +136,7 @@ static void charge(struct debug_search *s, const u64 sizes[NR_READER_SIZES])
 }
 
 /* Make the open file *@fd safe for libdw, or close it. */
-static int admit(struct debug_search *s, int *fd)
+static int debug_file_admit(struct debug_search *s, int *fd)
 {
 	u64 sizes[NR_READER_SIZES];
 	struct stat st;
@@ -152,7 +152,7 @@ static int admit(struct debug_search *s, int *fd)
 	if (!err)
 		err = check_file(s, *fd, sizes);
 	if (!err)
-		charge(s, sizes);
+		debug_file_charge(s, sizes);
 	if (err) {
 		close(*fd);
 		*fd = -1;
@@ -179,16 +179,16 @@ static int try_file(const char *directory, bool is_jail, const char *path, const
 	err = mapped_file_open(path_fd, &file_fd, &image);
 	if (err)
 		return err;
-	if (!is_proved(file_fd, &image, proof))
+	if (!debug_file_is_proved(file_fd, &image, proof))
 		return -ESTALE;
-	err = admit(proof->search, &file_fd);
+	err = debug_file_admit(proof->search, &file_fd);
 	if (!err)
 		*fd = take_fd(file_fd);
 	return err;
 }
 
 /* The result of two attempts: the success, or the failure that says more. */
-static int both(int before, int now)
+static int debug_file_both(int before, int now)
 {
 	return now == 0 || before == -ENOENT ? now : before;
 }
@@ -200,7 +200,7 @@ static int try_sysroot(struct debug_search *s, const struct proof *proof, int *f
 	int err = -ENOENT;
 
 	for (; path && err; path = strchr(path + 1, '/'))
-		err = both(err, try_file(s->sysroot, true, path, proof, fd));
+		err = debug_file_both(err, try_file(s->sysroot, true, path, proof, fd));
 	return err;
 }
 
@@ -216,10 +216,10 @@ static int try_kept(const struct proof *proof, int *fd)
 	err = image_read_file(&image, m->fd);
 	if (err)
 		return err;
-	if (m->build_id_len > 0 && !is_proved(m->fd, &image, proof))
+	if (m->build_id_len > 0 && !debug_file_is_proved(m->fd, &image, proof))
 		return -ESTALE; /* written over since */
 	*fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
-	return *fd < 0 ? -errno : admit(proof->search, fd);
+	return *fd < 0 ? -errno : debug_file_admit(proof->search, fd);
 }
 
 /* The result @before, or that of a server. Only a build ID proves that the file of a server is right. */
@@ -236,13 +236,13 @@ static int try_server(struct debug_search *s, const struct proof *proof, enum sy
 	err = symbol_server_fetch(s->server, kind, m->build_id, m->build_id_len, m->path, &file_fd);
 	if (!err)
 		err = image_read_file(&image, file_fd);
-	if (!err && !is_proved(file_fd, &image, proof))
+	if (!err && !debug_file_is_proved(file_fd, &image, proof))
 		err = -ESTALE;
 	if (!err) {
 		*fd = take_fd(file_fd);
-		err = admit(s, fd);
+		err = debug_file_admit(s, fd);
 	}
-	return both(before, err);
+	return debug_file_both(before, err);
 }
 
 int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd)
@@ -253,10 +253,10 @@ int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd
 	if (s->sysroot)
 		err = try_sysroot(s, &proof, fd);
 	if (err)
-		err = both(err, try_kept(&proof, fd));
+		err = debug_file_both(err, try_kept(&proof, fd));
 	if ((err == -ENOENT || err == -ESTALE) && !s->is_remote && !m->is_deleted && m->path[0] == '/')
-		err = both(err,
-			   try_file(m->root[0] ? m->root : "/", m->root[0] != '\0', m->path, &proof, fd));
+		err = debug_file_both(
+			err, try_file(m->root[0] ? m->root : "/", m->root[0] != '\0', m->path, &proof, fd));
 	return try_server(s, &proof, SYMBOL_SERVER_BINARY, err, fd);
 }
 

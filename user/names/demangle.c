@@ -19,7 +19,7 @@ struct demangled {
 };
 
 /* Leave the demangler when the name is long enough: a short symbol can expand to gigabytes. */
-static void append(const char *text, size_t len, void *ctx)
+static void demangle_append(const char *text, size_t len, void *ctx)
 {
 	struct demangled *out = ctx;
 	size_t room = DEMANGLE_MAX - 1 - out->len;
@@ -194,9 +194,9 @@ static bool spell_out(char *text, const char *symbol)
 		strcpy(text + DEMANGLE_MAX - 4, "...");
 		return true;
 	}
-	if (!rust_demangle_callback(symbol, OPTIONS, append, &out)) {
+	if (!rust_demangle_callback(symbol, OPTIONS, demangle_append, &out)) {
 		out.len = 0;
-		if (!cplus_demangle_v3_callback(symbol, OPTIONS, append, &out))
+		if (!cplus_demangle_v3_callback(symbol, OPTIONS, demangle_append, &out))
 			return false;
 	}
 	text[out.len] = '\0';

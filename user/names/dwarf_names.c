@@ -45,7 +45,7 @@ static int range_add(struct range_table *t, const struct dwarf_range *range)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int dwarf_names_compare(const void *a, const void *b)
 {
 	const struct dwarf_range *r = a, *s = b;
 
@@ -65,7 +65,7 @@ static int range_sort(struct range_table *t)
 	t->reach = malloc(t->nr * sizeof(*t->reach));
 	if (!t->reach)
 		return -ENOMEM;
-	qsort(t->ranges, t->nr, sizeof(*t->ranges), compare);
+	qsort(t->ranges, t->nr, sizeof(*t->ranges), dwarf_names_compare);
 	for (size_t i = 0; i < t->nr; i++) {
 		if (t->ranges[i].end > reach)
 			reach = t->ranges[i].end;
@@ -226,7 +226,7 @@ static int index_functions(struct dwarf_names *names, struct dwarf_unit *unit)
 }
 
 /* The linker symbol if the entry has one, because it contains parameters and scopes. */
-static const char *name_of(Dwarf_Die *die)
+static const char *dwarf_names_name_of(Dwarf_Die *die)
 {
 	static const unsigned int attributes[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
 
@@ -302,7 +302,7 @@ static void set_line(struct dwarf_frame *frame, Dwarf_Die *unit_die, u64 addr)
 }
 
 /* Fill @chain with the function and the inlined calls that hold @addr, from the function inwards. */
-static size_t find_chain(Dwarf_Die *function, u64 addr, Dwarf_Die chain[DWARF_FRAMES_MAX])
+static size_t dwarf_names_find_chain(Dwarf_Die *function, u64 addr, Dwarf_Die chain[DWARF_FRAMES_MAX])
 {
 	Dwarf_Die at = *function, child;
 	size_t nr = 0, entries = 0;
@@ -339,11 +339,11 @@ size_t dwarf_names_find(struct dwarf_names *names, u64 addr, struct dwarf_frame 
 		return 0;
 	range = range_find(&unit->functions, addr);
 	if (range && dwarf_offdie(names->dwarf, range->die, &function))
-		nr = find_chain(&function, addr, chain);
+		nr = dwarf_names_find_chain(&function, addr, chain);
 	memset(frames, 0, (nr ? nr : 1) * sizeof(*frames));
 	set_line(&frames[0], &unit_die, addr);
 	for (size_t i = 0; i < nr; i++) {
-		frames[i].function = name_of(&chain[nr - 1 - i]);
+		frames[i].function = dwarf_names_name_of(&chain[nr - 1 - i]);
 		frames[i].start_line = start_line_of(&chain[nr - 1 - i]);
 		if (i > 0)
 			set_call_site(&frames[i], &unit_die, &chain[nr - i]);

@@ -10,7 +10,7 @@
 
 enum { SECTIONS_MAX = 1 << 20 };
 
-static void add(u64 *sum, u64 size)
+static void file_check_add(u64 *sum, u64 size)
 {
 	*sum = size > UINT64_MAX - *sum ? UINT64_MAX : *sum + size;
 }
@@ -39,10 +39,10 @@ static int count_unpacked(int fd, Elf_Scn *scn, const GElf_Shdr *shdr, const cha
 		return 0;
 	if (shdr->sh_flags & SHF_COMPRESSED && !gelf_getchdr(scn, &chdr))
 		return -ENOEXEC;
-	add(&sizes[is_debug ? READER_SIZE_DEBUG : READER_SIZE_TABLES],
-	    is_old ? zdebug_size(fd, shdr) : chdr.ch_size);
+	file_check_add(&sizes[is_debug ? READER_SIZE_DEBUG : READER_SIZE_TABLES],
+		       is_old ? zdebug_size(fd, shdr) : chdr.ch_size);
 	if (is_debug)
-		add(&sizes[READER_SIZE_PACKED], shdr->sh_size);
+		file_check_add(&sizes[READER_SIZE_PACKED], shdr->sh_size);
 	return 0;
 }
 

@@ -48,7 +48,8 @@ static bool is_of_sort(unsigned int type, enum symbol_sort sort)
 	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
 }
 
-static bool is_wanted(const GElf_Sym *sym, GElf_Word section, const char *name, enum symbol_sort sort)
+static bool function_index_is_wanted(const GElf_Sym *sym, GElf_Word section, const char *name,
+				     enum symbol_sort sort)
 {
 
 	if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON || section == (GElf_Word)-1)
@@ -58,7 +59,7 @@ static bool is_wanted(const GElf_Sym *sym, GElf_Word section, const char *name, 
 	return is_of_sort(GELF_ST_TYPE(sym->st_info), sort);
 }
 
-static int add(struct function_index *index, const struct function *f)
+static int function_index_add(struct function_index *index, const struct function *f)
 {
 	if (array_reserve(index->functions, index->max, index->nr + 1))
 		return -ENOMEM;
@@ -68,7 +69,7 @@ static int add(struct function_index *index, const struct function *f)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int function_index_compare(const void *a, const void *b)
 {
 	const struct function *f = a, *g = b;
 
@@ -127,7 +128,7 @@ static int get_symbol_table(const struct function_index *index)
 	return nr;
 }
 
-static int fill(struct function_index *index, u64 mask, enum symbol_sort sort)
+static int function_index_fill(struct function_index *index, u64 mask, enum symbol_sort sort)
 {
 	int nr = get_symbol_table(index);
 
@@ -139,13 +140,13 @@ static int fill(struct function_index *index, u64 mask, enum symbol_sort sort)
 			dwfl_module_getsym_info(index->module, i, &sym, &addr, &section, NULL, NULL);
 		struct function f;
 
-		if (!name || !is_wanted(&sym, section, name, sort))
+		if (!name || !function_index_is_wanted(&sym, section, name, sort))
 			continue;
 		f = (struct function){ .start = sort == SYMBOL_TLS ? sym.st_value : addr & mask,
 				       .size = sym.st_size,
 				       .name = name,
 				       .rank = rank_of(&sym, name) };
-		if (add(index, &f))
+		if (function_index_add(index, &f))
 			return -ENOMEM;
 	}
 	return 0;
@@ -161,14 +162,14 @@ int function_index_new(struct function_index **out, Dwfl_Module *module, enum sy
 		return -ENOMEM;
 	index->module = module;
 	index->jail = jail;
-	err = fill(index, sort == SYMBOL_FUNCTIONS ? address_mask(module) : ~0ULL, sort);
+	err = function_index_fill(index, sort == SYMBOL_FUNCTIONS ? address_mask(module) : ~0ULL, sort);
 	if (!err && index->nr == 0)
 		err = -ENOENT;
 	if (err) {
 		function_index_free(index);
 		return err;
 	}
-	qsort(index->functions, index->nr, sizeof(*index->functions), compare);
+	qsort(index->functions, index->nr, sizeof(*index->functions), function_index_compare);
 	*out = index;
 	return 0;
 }
@@ -190,14 +191,14 @@ static bool is_same_section(Dwfl_Module *module, u64 a, u64 b)
 }
 
 /* The number of functions that begin at or below @addr. */
-static size_t count_below(const struct function_index *index, u64 addr)
+static size_t function_index_count_below(const struct function_index *index, u64 addr)
 {
 	return array_search(i, 0, index->nr, index->functions[i].start <= addr);
 }
 
 const char *function_index_find_data(const struct function_index *index, u64 addr, u64 *offset)
 {
-	size_t low = count_below(index, addr);
+	size_t low = function_index_count_below(index, addr);
 
 	for (size_t i = low; i > 0 && low - i < LOOK_BACK; i--) {
 		const struct function *f = &index->functions[i - 1];
@@ -212,7 +213,7 @@ const char *function_index_find_data(const struct function_index *index, u64 add
 
 const char *function_index_find(const struct function_index *index, u64 addr)
 {
-	size_t low = count_below(index, addr);
+	size_t low = function_index_count_below(index, addr);
 
 	if (low == 0)
 		return NULL;

@@ -62,7 +62,7 @@ int reader_new(struct names_reader **out, u64 cpu_ns)
 }
 
 /* Collect the process, which has ended or ends now. *@status: as wait(2) gives it; -1 = not known. */
-static void bury(struct names_reader *r, int *status)
+static void reader_bury(struct names_reader *r, int *status)
 {
 	struct rusage usage = { 0 };
 	pid_t got;
@@ -92,19 +92,19 @@ void reader_free(struct names_reader *r)
 		return;
 	if (r->fd >= 0) {
 		kill(r->pid, SIGKILL);
-		bury(r, &status);
+		reader_bury(r, &status);
 	}
 	free(r->bytes);
 	free(r);
 }
 
 /* The running reader is of no use any more. @why: it had to be ended; NULL = it has ended by itself. */
-static int lose(struct names_reader *r, const char *why)
+static int reader_lose(struct names_reader *r, const char *why)
 {
 	int status = 0;
 
 	kill(r->pid, SIGKILL);
-	bury(r, &status);
+	reader_bury(r, &status);
 	r->nr_deaths++;
 	if (why)
 		snprintf(r->death, sizeof(r->death), "%s", why);
@@ -121,7 +121,7 @@ static int lose(struct names_reader *r, const char *why)
 }
 
 /* The child has the socket as its standard input, no other descriptor, no signals, and a session of its own. */
-static int spawn(struct names_reader *r, int socket, char **argv)
+static int reader_spawn(struct names_reader *r, int socket, char **argv)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
@@ -158,7 +158,7 @@ static int spawn(struct names_reader *r, int socket, char **argv)
 	return -err;
 }
 
-static int start(struct names_reader *r)
+static int names_reader_start(struct names_reader *r)
 {
 	u64 left = r->cpu_ns > r->spent_ns ? r->cpu_ns - r->spent_ns : 0;
 	char name[] = READER_COMM, seconds[24];
@@ -168,7 +168,7 @@ static int start(struct names_reader *r)
 	snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(left / NS_PER_S + 1));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
-	err = spawn(r, sockets[1], argv);
+	err = reader_spawn(r, sockets[1], argv);
 	close(sockets[1]);
 	if (err) {
 		close(sockets[0]);
@@ -187,7 +187,7 @@ static u64 cpu_now_ns(const struct names_reader *r)
 }
 
 /* Wait until something can be received. False: the reader makes no progress. */
-static bool await(const struct names_reader *r)
+static bool reader_await(const struct names_reader *r)
 {
 	struct pollfd p = { .fd = r->fd, .events = POLLIN };
 	u64 before = 0, now;
@@ -222,7 +222,7 @@ static int take_bytes(struct names_reader *r, struct reader_answer *a)
 int reader_ask(struct names_reader *r, const struct reader_request *request, const void *bytes, int fd,
 	       struct reader_answer *a)
 {
-	int status, err = r->fd < 0 ? start(r) : 0;
+	int status, err = r->fd < 0 ? names_reader_start(r) : 0;
 
 	if (err) {
 		debug("names: no reader: %s", strerror(-err));
@@ -230,8 +230,8 @@ int reader_ask(struct names_reader *r, const struct reader_request *request, con
 	}
 	err = reader_wire_send(r->fd, request, sizeof(*request), bytes, request->len, fd);
 	r->has_died_idle = err;
-	if (!err && !await(r))
-		return lose(r, "waited too long for its file");
+	if (!err && !reader_await(r))
+		return reader_lose(r, "waited too long for its file");
 	if (!err)
 		err = reader_wire_take(r->fd, &a->head, sizeof(a->head), NULL);
 	if (!err)
@@ -239,18 +239,18 @@ int reader_ask(struct names_reader *r, const struct reader_request *request, con
 	if (err == -ENOMEM) {
 		/* The rest of the reply would be taken for the next one. */
 		kill(r->pid, SIGKILL);
-		bury(r, &status);
+		reader_bury(r, &status);
 		return err;
 	}
 	if (err)
-		return lose(r, NULL);
+		return reader_lose(r, NULL);
 	r->used_ns = a->head.cpu_ns;
 	return 0;
 }
 
 int reader_reject(struct names_reader *r)
 {
-	return r->fd < 0 ? -EPIPE : lose(r, "made no sense");
+	return r->fd < 0 ? -EPIPE : reader_lose(r, "made no sense");
 }
 
 u32 reader_generation(const struct names_reader *r)

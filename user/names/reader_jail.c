@@ -63,12 +63,12 @@ static const u16 allowed[] = {
 #endif
 };
 
-static void filter_calls(void)
+static void reader_jail_filter_calls(void)
 {
 	(void)!call_filter_set(CALL_FILTER_ALLOW, allowed, ARRAY_SIZE(allowed));
 }
 #else
-static void filter_calls(void)
+static void reader_jail_filter_calls(void)
 {
 }
 #endif
@@ -133,7 +133,7 @@ static void limit_memory(struct reader_jail *j)
 	set_address_space(j->limit);
 }
 
-static void die_first(void)
+static void reader_jail_die_first(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -145,7 +145,7 @@ static void die_first(void)
 
 void reader_jail_enter(struct reader_jail *j, u64 cpu_s)
 {
-	die_first();
+	reader_jail_die_first();
 	*j = (struct reader_jail){ .usage_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC) };
 	set_limit(RLIMIT_CORE, 0);
 	set_limit(RLIMIT_FSIZE, 0);
@@ -156,7 +156,7 @@ void reader_jail_enter(struct reader_jail *j, u64 cpu_s)
 		landlock_forbid_all();
 	become_nobody();
 	if (!READER_IS_SANITIZED)
-		filter_calls();
+		reader_jail_filter_calls();
 }
 
 void reader_jail_expect(struct reader_jail *j, u64 size)

@@ -35,7 +35,7 @@ struct reader_state {
 	size_t len, max;
 };
 
-static void __attribute__((noreturn)) die(enum reader_exit status)
+static void __attribute__((noreturn)) reader_main_die(enum reader_exit status)
 {
 	_exit((int)status);
 }
@@ -43,18 +43,18 @@ static void __attribute__((noreturn)) die(enum reader_exit status)
 static void add_bytes(struct reader_state *r, const void *bytes, size_t len)
 {
 	if (array_reserve(r->bytes, r->max, r->len + len))
-		die(READER_EXIT_NO_MEMORY);
+		reader_main_die(READER_EXIT_NO_MEMORY);
 	if (len)
 		memcpy(r->bytes + r->len, bytes, len);
 	r->len += len;
 }
 
-static void reply(struct reader_state *r, struct reader_reply *head)
+static void reader_main_reply(struct reader_state *r, struct reader_reply *head)
 {
 	head->len = (u32)r->len;
 	head->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	if (reader_wire_send(r->fd, head, sizeof(*head), r->bytes, r->len, -1))
-		die(READER_EXIT_DONE);
+		reader_main_die(READER_EXIT_DONE);
 	r->len = 0;
 }
 
@@ -62,10 +62,10 @@ static void reply(struct reader_state *r, struct reader_reply *head)
 static void take_request(struct reader_state *r, struct reader_request *q, int *fd)
 {
 	if (reader_wire_take(r->fd, q, sizeof(*q), fd))
-		die(READER_EXIT_DONE);
+		reader_main_die(READER_EXIT_DONE);
 }
 
-static void check(struct reader_state *r, int fd)
+static void reader_main_check(struct reader_state *r, int fd)
 {
 	struct reader_reply head = { .kind = READER_DONE };
 	struct stat st;
@@ -74,7 +74,7 @@ static void check(struct reader_state *r, int fd)
 		reader_jail_expect(&r->jail, (u64)st.st_size);
 	head.err = file_check(fd, head.values);
 	close(fd);
-	reply(r, &head);
+	reader_main_reply(r, &head);
 }
 
 /* debug_finder: heaptap knows where the file may be, and has it checked here first. */
@@ -87,28 +87,28 @@ static int find_debug(void *ctx, const char *link, u32 crc)
 
 	if (link && strlen(link) < READER_TEXT_MAX)
 		add_bytes(r, link, strlen(link));
-	reply(r, &head);
+	reader_main_reply(r, &head);
 	for (;;) {
 		take_request(r, &q, &fd);
 		if (q.kind != READER_CHECK)
 			break;
-		check(r, fd);
+		reader_main_check(r, fd);
 	}
 	if (q.kind != READER_DEBUG_FILE)
-		die(READER_EXIT_CONFUSED);
+		reader_main_die(READER_EXIT_CONFUSED);
 	return q.err ? -1 : fd;
 }
 
-static void open_file(struct reader_state *r, const struct reader_request *q, int fd)
+static void reader_main_open_file(struct reader_state *r, const struct reader_request *q, int fd)
 {
 	const struct debug_finder finder = { find_debug, r };
 	struct reader_reply head = { .kind = READER_DONE };
 	struct file_names **place;
 
 	if (fd < 0 || q->file >= FILES_MAX)
-		die(READER_EXIT_CONFUSED);
+		reader_main_die(READER_EXIT_CONFUSED);
 	if (array_reserve(r->files, r->max_files, (size_t)q->file + 1))
-		die(READER_EXIT_NO_MEMORY);
+		reader_main_die(READER_EXIT_NO_MEMORY);
 	for (; r->nr_files <= q->file; r->nr_files++)
 		r->files[r->nr_files] = NULL;
 	place = &r->files[q->file];
@@ -116,14 +116,14 @@ static void open_file(struct reader_state *r, const struct reader_request *q, in
 	*place = NULL;
 	head.err = file_names_new(place, fd, q->flags & READER_PLAIN, &finder, &r->jail);
 	if (head.err == -ENOMEM)
-		die(READER_EXIT_NO_MEMORY);
-	reply(r, &head);
+		reader_main_die(READER_EXIT_NO_MEMORY);
+	reader_main_reply(r, &head);
 }
 
-static struct file_names *file_of(const struct reader_state *r, const struct reader_request *q)
+static struct file_names *reader_main_file_of(const struct reader_state *r, const struct reader_request *q)
 {
 	if (q->file >= r->nr_files || !r->files[q->file])
-		die(READER_EXIT_CONFUSED);
+		reader_main_die(READER_EXIT_CONFUSED);
 	return r->files[q->file];
 }
 
@@ -135,7 +135,7 @@ static u32 length_of(const char *text)
 }
 
 /* The path of a source file, made absolute where the DWARF says how. */
-static const char *path_of(const struct dwarf_frame *frame, char path[PATH_ROOM])
+static const char *reader_main_path_of(const struct dwarf_frame *frame, char path[PATH_ROOM])
 {
 	if (!frame->file)
 		return NULL;
@@ -149,7 +149,7 @@ static void add_symbol(struct reader_state *r, const struct dwarf_frame *frame, 
 {
 	char readable[DEMANGLE_MAX] = "", room[PATH_ROOM];
 	const char *linked = frame->function && *frame->function ? frame->function : NULL;
-	const char *path = path_of(frame, room);
+	const char *path = reader_main_path_of(frame, room);
 	struct reader_symbol s = { .line = path ? frame->line : 0,
 				   .start_line = frame->start_line,
 				   .is_inlined = is_inlined };
@@ -167,15 +167,15 @@ static void add_symbol(struct reader_state *r, const struct dwarf_frame *frame, 
 	add_bytes(r, path, s.file_len);
 }
 
-static void look_up(struct reader_state *r, const struct reader_request *q)
+static void reader_main_look_up(struct reader_state *r, const struct reader_request *q)
 {
 	struct dwarf_frame frames[DWARF_FRAMES_MAX];
-	size_t nr = file_names_look_up(file_of(r, q), q->value, frames);
+	size_t nr = file_names_look_up(reader_main_file_of(r, q), q->value, frames);
 	struct reader_reply head = { .kind = READER_DONE, .nr = (u32)nr };
 
 	for (size_t i = 0; i < nr; i++)
 		add_symbol(r, &frames[i], i + 1 < nr);
-	reply(r, &head);
+	reader_main_reply(r, &head);
 }
 
 static void add_readable(struct reader_state *r, const char *symbol)
@@ -186,16 +186,17 @@ static void add_readable(struct reader_state *r, const char *symbol)
 	add_bytes(r, readable, strlen(readable));
 }
 
-static void name_data(struct reader_state *r, const struct reader_request *q)
+static void reader_main_name_data(struct reader_state *r, const struct reader_request *q)
 {
 	struct reader_reply head = { .kind = READER_DONE };
 	const char *name;
 
-	if (file_names_data(file_of(r, q), q->value, q->flags & READER_TLS, &name, &head.values[0]))
-		die(READER_EXIT_NO_MEMORY);
+	if (file_names_data(reader_main_file_of(r, q), q->value, q->flags & READER_TLS, &name,
+			    &head.values[0]))
+		reader_main_die(READER_EXIT_NO_MEMORY);
 	if (name)
 		add_readable(r, name);
-	reply(r, &head);
+	reader_main_reply(r, &head);
 }
 
 static void name_symbol(struct reader_state *r, const struct reader_request *q)
@@ -204,15 +205,15 @@ static void name_symbol(struct reader_state *r, const struct reader_request *q)
 	char symbol[READER_REQUEST_MAX + 1];
 
 	if (q->len > READER_REQUEST_MAX)
-		die(READER_EXIT_CONFUSED);
+		reader_main_die(READER_EXIT_CONFUSED);
 	if (reader_wire_take(r->fd, symbol, q->len, NULL))
-		die(READER_EXIT_DONE);
+		reader_main_die(READER_EXIT_DONE);
 	symbol[q->len] = '\0';
 	add_readable(r, symbol);
-	reply(r, &head);
+	reader_main_reply(r, &head);
 }
 
-static void serve(struct reader_state *r)
+static void reader_main_serve(struct reader_state *r)
 {
 	struct reader_request q;
 	int fd;
@@ -220,22 +221,22 @@ static void serve(struct reader_state *r)
 	take_request(r, &q, &fd);
 	switch (q.kind) {
 	case READER_CHECK:
-		check(r, fd);
+		reader_main_check(r, fd);
 		break;
 	case READER_OPEN:
-		open_file(r, &q, fd);
+		reader_main_open_file(r, &q, fd);
 		break;
 	case READER_LOOK_UP:
-		look_up(r, &q);
+		reader_main_look_up(r, &q);
 		break;
 	case READER_DATA:
-		name_data(r, &q);
+		reader_main_name_data(r, &q);
 		break;
 	case READER_DEMANGLE:
 		name_symbol(r, &q);
 		break;
 	default:
-		die(READER_EXIT_CONFUSED);
+		reader_main_die(READER_EXIT_CONFUSED);
 	}
 }
 
@@ -247,7 +248,7 @@ static void __attribute__((noreturn)) reader_run(int fd, u64 cpu_s)
 	helper_process_close(STDERR_FILENO + 1, ~0U);
 	reader_jail_enter(&r.jail, cpu_s);
 	for (;;)
-		serve(&r);
+		reader_main_serve(&r);
 }
 
 /* Arguments of reader_run(). */

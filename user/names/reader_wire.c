@@ -25,7 +25,7 @@ static void attach_fd(struct msghdr *msg, union passed_fd *control, int fd)
 	memcpy(CMSG_DATA(&control->head), &fd, sizeof(fd));
 }
 
-static void skip(struct iovec iov[2], size_t done)
+static void reader_wire_skip(struct iovec iov[2], size_t done)
 {
 	for (int i = 0; i < 2; i++) {
 		size_t part = done < iov[i].iov_len ? done : iov[i].iov_len;
@@ -51,7 +51,7 @@ int reader_wire_send(int fd, const void *head, size_t size, const void *bytes, s
 			continue;
 		if (n < 0)
 			return errno == ECONNRESET ? -EPIPE : -errno;
-		skip(iov, (size_t)n);
+		reader_wire_skip(iov, (size_t)n);
 		msg.msg_control = NULL;
 		msg.msg_controllen = 0;
 	}

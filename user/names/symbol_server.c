@@ -47,7 +47,7 @@ static void on_interrupt(int sig)
 	current.is_cancelled = 1;
 }
 
-static bool is_called_off(void)
+static bool symbol_server_is_called_off(void)
 {
 	sigset_t pending;
 
@@ -70,7 +70,7 @@ static int on_progress(void *client, long done, long size)
 			 current.name);
 	if (log_level() >= LOG_INFO)
 		log_status(text);
-	return is_called_off();
+	return symbol_server_is_called_off();
 }
 
 static bool find_functions(struct symbol_server *s, void *(**begin)(void))
@@ -158,7 +158,7 @@ static int http_status(const struct symbol_server *s)
 	return status;
 }
 
-static const char *reason(int err)
+static const char *symbol_server_reason(int err)
 {
 	switch (err) {
 	case -EHOSTUNREACH:
@@ -173,7 +173,7 @@ static const char *reason(int err)
 }
 
 /* Say once why names are missing. Servers of which none ever answered are not asked again. */
-static void complain(struct symbol_server *s, int err)
+static void symbol_server_complain(struct symbol_server *s, int err)
 {
 	int status = http_status(s);
 
@@ -187,7 +187,7 @@ static void complain(struct symbol_server *s, int err)
 		     getenv("DEBUGINFOD_URLS"), status);
 	else if (!s->has_complained && err != -ENOENT)
 		warn("symbol: --debuginfod: %s: %s: names are missing", getenv("DEBUGINFOD_URLS"),
-		     reason(err));
+		     symbol_server_reason(err));
 	else
 		return;
 	s->has_complained = true;
@@ -195,7 +195,8 @@ static void complain(struct symbol_server *s, int err)
 }
 
 /* Ctrl-C ends the waiting alone, and nothing else of heaptap: neither the trace nor the report. */
-static int fetch(struct symbol_server *s, enum symbol_server_file kind, const u8 *build_id, size_t len)
+static int names_symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind,
+				     const u8 *build_id, size_t len)
 {
 	struct sigaction cancel = { .sa_handler = on_interrupt }, old;
 	sigset_t set, mask;
@@ -222,13 +223,13 @@ int symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind, c
 	if (s->is_over)
 		return -ENOENT;
 	current.is_cancelled = 0;
-	if (is_called_off())
+	if (symbol_server_is_called_off())
 		return -EINTR;
 	escape_buf(current.name, sizeof(current.name), path_name(name));
-	got = fetch(s, kind, build_id, len);
+	got = names_symbol_server_fetch(s, kind, build_id, len);
 	log_status(NULL);
 	if (got < 0 || current.is_cancelled)
-		complain(s, got);
+		symbol_server_complain(s, got);
 	if (got < 0)
 		return got;
 	s->has_answered = true;

@@ -155,7 +155,7 @@ size_t symbolizer_unread(const struct symbolizer *s)
 	return s->nr_unread;
 }
 
-static void *keep(struct symbolizer *s, size_t size)
+static void *symbolize_keep(struct symbolizer *s, size_t size)
 {
 	struct memory_block *b = s->blocks;
 	size_t wanted = (size + 7) & ~(size_t)7;
@@ -175,7 +175,7 @@ static void *keep(struct symbolizer *s, size_t size)
 
 static const char *keep_text(struct symbolizer *s, const char *text, size_t len)
 {
-	char *copy = keep(s, len + 1);
+	char *copy = symbolize_keep(s, len + 1);
 
 	if (!copy)
 		return NULL;
@@ -269,7 +269,8 @@ static struct module_names *names_of(struct symbolizer *s, const struct module *
 }
 
 /* Take @len bytes of the @*left at *@bytes as a text: *@text, NULL = none. 0, -EPIPE if they are not there, -ENOMEM. */
-static int take_text(struct symbolizer *s, const char **bytes, size_t *left, size_t len, const char **text)
+static int symbolize_take_text(struct symbolizer *s, const char **bytes, size_t *left, size_t len,
+			       const char **text)
 {
 	if (len > *left)
 		return -EPIPE;
@@ -291,16 +292,17 @@ static int take_symbol(struct symbolizer *s, const char **bytes, size_t *left, s
 	*left -= sizeof(head);
 	out->line = head.line;
 	out->start_line = head.start_line;
-	err = take_text(s, bytes, left, head.function_len, &out->function);
+	err = symbolize_take_text(s, bytes, left, head.function_len, &out->function);
 	if (!err)
-		err = take_text(s, bytes, left, head.linked_len, &out->linked);
+		err = symbolize_take_text(s, bytes, left, head.linked_len, &out->linked);
 	if (!err)
-		err = take_text(s, bytes, left, head.file_len, &out->file);
+		err = symbolize_take_text(s, bytes, left, head.file_len, &out->file);
 	return err;
 }
 
 /* Name the address @addr of an open file. The address is inside of the call instruction. */
-static int look_up(struct symbolizer *s, const struct module *m, u64 addr, struct named_place *found)
+static int symbolize_look_up(struct symbolizer *s, const struct module *m, u64 addr,
+			     struct named_place *found)
 {
 	const struct reader_request request = { .kind = READER_LOOK_UP, .file = m->id, .value = addr };
 	struct reader_answer a;
@@ -313,7 +315,7 @@ static int look_up(struct symbolizer *s, const struct module *m, u64 addr, struc
 		return err;
 	if (!a.head.nr || a.head.nr > NAMES_MAX)
 		return reader_reject(s->reader);
-	symbols = keep(s, a.head.nr * sizeof(*symbols));
+	symbols = symbolize_keep(s, a.head.nr * sizeof(*symbols));
 	if (!symbols)
 		return -ENOMEM;
 	memset(symbols, 0, a.head.nr * sizeof(*symbols));
@@ -363,17 +365,17 @@ static int open_and_look_up(struct symbolizer *s, struct module_names *n, const 
 		err = open_names(s, n, m);
 	if (err || n->is_absent)
 		return err;
-	return w->is_data ? look_up_data(s, m, w) : look_up(s, m, w->addr, w->found);
+	return w->is_data ? look_up_data(s, m, w) : symbolize_look_up(s, m, w->addr, w->found);
 }
 
-static void give_up(struct symbolizer *s, const char *why)
+static void symbolize_give_up(struct symbolizer *s, const char *why)
 {
 	s->has_given_up = true;
 	warn("symbol: %s: no more names are looked up", why);
 }
 
 /* The reader has died, most likely because it read @m. */
-static void blame(struct symbolizer *s, struct module_names *n, const struct module *m)
+static void symbolize_blame(struct symbolizer *s, struct module_names *n, const struct module *m)
 {
 	/* The memory of all that was unpacked is free again. */
 	s->search.copy_budget = COPY_BUDGET;
@@ -401,27 +403,27 @@ static int look_up_safely(struct symbolizer *s, const struct module *m, struct n
 		err = open_and_look_up(s, n, m, w);
 		has_died = reader_nr_deaths(s->reader) != nr_deaths;
 		if (has_died)
-			blame(s, n, m);
+			symbolize_blame(s, n, m);
 		if (reader_is_out_of_time(s->reader))
-			give_up(s, "a minute of CPU time was used for names");
+			symbolize_give_up(s, "a minute of CPU time was used for names");
 		else if (err == -EAGAIN)
-			give_up(s, "the process that reads debug information cannot be started");
+			symbolize_give_up(s, "the process that reads debug information cannot be started");
 		else if (reader_nr_deaths(s->reader) >= DEATHS_MAX)
-			give_up(s, "too many files are damaged");
+			symbolize_give_up(s, "too many files are damaged");
 	}
 	return err == -ENOMEM ? err : 0;
 }
 
-static u64 hash_of(struct code_ref ref)
+static u64 symbolize_hash_of(struct code_ref ref)
 {
 	u64 key[2] = { ref.module, ref.offset };
 
 	return hash_bytes(key, sizeof(key), 0);
 }
 
-static const struct named_place *find_place(const struct symbolizer *s, struct code_ref ref)
+static const struct named_place *symbolize_find_place(const struct symbolizer *s, struct code_ref ref)
 {
-	u64 hash = hash_of(ref);
+	u64 hash = symbolize_hash_of(ref);
 	u32 item, at = 0;
 
 	while ((item = hash_index_next(&s->places_index, hash, &at)) != HASH_NO_ITEM)
@@ -430,10 +432,10 @@ static const struct named_place *find_place(const struct symbolizer *s, struct c
 	return NULL;
 }
 
-static int add_place(struct symbolizer *s, const struct named_place *found)
+static int symbolize_add_place(struct symbolizer *s, const struct named_place *found)
 {
 	if (s->nr_places >= HASH_NO_ITEM || array_reserve(s->places, s->max_places, s->nr_places + 1) ||
-	    hash_index_add(&s->places_index, hash_of(found->ref), (u32)s->nr_places))
+	    hash_index_add(&s->places_index, symbolize_hash_of(found->ref), (u32)s->nr_places))
 		return -ENOMEM;
 	s->places[s->nr_places++] = *found;
 	return 0;
@@ -475,7 +477,7 @@ static int look_up_compiled(struct symbolizer *s, u64 addr, struct named_place *
 	}
 	if (!is_found)
 		return 0;
-	symbol = keep(s, sizeof(*symbol));
+	symbol = symbolize_keep(s, sizeof(*symbol));
 	if (!symbol)
 		return -ENOMEM;
 	*symbol = (struct symbol){ .function = keep_text(s, name.function, name.function_len),
@@ -492,7 +494,7 @@ static int look_up_compiled(struct symbolizer *s, u64 addr, struct named_place *
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
 {
 	const struct module *m = module_get(s->modules, ref.module);
-	const struct named_place *known = find_place(s, ref);
+	const struct named_place *known = symbolize_find_place(s, ref);
 	struct named_place found = { .ref = ref };
 	int err = 0;
 
@@ -514,7 +516,7 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 			found.nr = 1;
 		}
 		if (!err)
-			err = add_place(s, &found);
+			err = symbolize_add_place(s, &found);
 		if (err)
 			return err;
 	}
