@@ -28,17 +28,17 @@ struct code_search {
 	bool begins[256]; /* by the first byte of a pattern, which is never masked */
 };
 
-static u8 digit(char c)
+static u8 guess_digit(char c)
 {
 	return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-static void parse(struct code_pattern *p, const char *text)
+static void guess_parse(struct code_pattern *p, const char *text)
 {
 	for (p->len = 0; *text && p->len < MOST_BYTES; text += 2, p->len++) {
 		if (*text == '?')
 			continue;
-		p->bytes[p->len] = digit(text[0]) << 4 | digit(text[1]);
+		p->bytes[p->len] = guess_digit(text[0]) << 4 | guess_digit(text[1]);
 		p->mask[p->len] = 0xff;
 	}
 }
@@ -61,7 +61,7 @@ static int search_init(struct code_search *s)
 			break;
 		p->signature = sig;
 		p->build = build;
-		parse(p, sig->bytes);
+		guess_parse(p, sig->bytes);
 		s->begins[p->bytes[0]] = true;
 		s->nr++;
 	}
@@ -110,7 +110,7 @@ static int search_segment(struct code_search *s, const struct elf *elf, const st
 	return 0;
 }
 
-static void add(struct guess *g, const struct code_pattern *p)
+static void guess_add(struct guess *g, const struct code_pattern *p)
 {
 	if (g->nr == GUESS_MAX_FNS)
 		return;
@@ -119,7 +119,7 @@ static void add(struct guess *g, const struct code_pattern *p)
 }
 
 /* The functions of @build that were found. Empty without malloc and free. */
-static void collect(struct guess *g, const struct code_search *s, const struct signature *build)
+static void guess_collect(struct guess *g, const struct code_search *s, const struct signature *build)
 {
 	bool has_malloc = false, has_free = false;
 
@@ -131,7 +131,7 @@ static void collect(struct guess *g, const struct code_search *s, const struct s
 			continue;
 		has_malloc |= !strcmp(p->signature->fn, "malloc");
 		has_free |= !strcmp(p->signature->fn, "free");
-		add(g, p);
+		guess_add(g, p);
 	}
 	if (!has_malloc || !has_free)
 		*g = (struct guess){ 0 };
@@ -160,7 +160,7 @@ int guess_find(struct guess *out, struct elf *elf)
 	for (const struct signature *sig = signatures; !err && (sig->fn || sig->build); sig++) {
 		if (!sig->build)
 			continue;
-		collect(&one, &s, sig);
+		guess_collect(&one, &s, sig);
 		if (one.nr > out->nr)
 			*out = one;
 	}

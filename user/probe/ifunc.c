@@ -23,17 +23,17 @@ struct search {
 };
 
 /* The word of a GOT slot in the file, before the dynamic linker has bound it. */
-static u64 unbound(const struct elf *elf, u64 vaddr)
+static u64 ifunc_unbound(const struct elf *elf, u64 vaddr)
 {
 	u8 word[8];
 
 	return elf_read_vaddr(elf, vaddr, word, elf->word_size) ? 0 : elf_word(elf, word);
 }
 
-static int see_slot(void *ctx, u64 vaddr)
+static int ifunc_see_slot(void *ctx, u64 vaddr)
 {
 	struct search *s = ctx;
-	u64 before = unbound(s->elf, vaddr);
+	u64 before = ifunc_unbound(s->elf, vaddr);
 	u8 word[8] = { 0 };
 	taddr_t addr;
 
@@ -66,7 +66,7 @@ static taddr_t bound_address(const struct target *t, const struct mapping *code,
 			continue;
 		s.elf = elf;
 		s.bias = map->bias;
-		if (probe_got_slots(elf, site->row->symbol, resolver, see_slot, &s) < 0)
+		if (probe_got_slots(elf, site->row->symbol, resolver, ifunc_see_slot, &s) < 0)
 			debug("probe: %s: relocations cannot be read", map->module->path);
 		elf_close(elf);
 	}
@@ -83,8 +83,8 @@ static bool has_site(const struct probe_site *sites, size_t nr, u64 start)
 }
 
 /* The functions that the resolver @site has chosen or, before, may choose. Returns their number, or -errno. */
-static int choices(const struct probe_site *site, const struct elf *elf, const struct target *t,
-		   const struct mapping *map, u64 *out)
+static int ifunc_choices(const struct probe_site *site, const struct elf *elf, const struct target *t,
+			 const struct mapping *map, u64 *out)
 {
 	taddr_t addr = bound_address(t, map, site);
 
@@ -101,7 +101,7 @@ static bool add_chosen(const struct probe_list *list, size_t i, struct elf *elf,
 {
 	const struct probe_site *resolver = &list->sites[i];
 	u64 starts[MAX_CHOICES];
-	int nr_choices = choices(resolver, elf, t, map, starts);
+	int nr_choices = ifunc_choices(resolver, elf, t, map, starts);
 	bool is_any = false;
 
 	for (int k = 0; k < nr_choices; k++) {

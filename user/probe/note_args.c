@@ -120,7 +120,7 @@ static const struct dialect *find_dialect(u16 machine)
 	return NULL;
 }
 
-static bool is_name(char c)
+static bool note_args_is_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
@@ -155,7 +155,7 @@ static int take_reg(const struct dialect *d, const char **text)
 	/* A bare number is a constant, where constants have no mark. */
 	if (d->mark && !has_mark && !d->constant && *s >= '0' && *s <= '9')
 		return -1;
-	while (is_name(s[len]))
+	while (note_args_is_name(s[len]))
 		len++;
 	if (!len || len >= sizeof(name))
 		return -1;
@@ -166,7 +166,7 @@ static int take_reg(const struct dialect *d, const char **text)
 }
 
 /* A number at @text, and *@text behind it. False if there is none. */
-static bool take_number(const struct dialect *d, const char **text, s64 *value)
+static bool note_args_take_number(const struct dialect *d, const char **text, s64 *value)
 {
 	const char *s = *text + (d->constant && **text == d->constant);
 	char *end;
@@ -192,7 +192,7 @@ static bool parse_brackets(struct note_arg *out, const struct dialect *d, const 
 		return false;
 	if (*text == ',') {
 		text += 1 + strspn(text + 1, " ");
-		if (!take_number(d, &text, &out->value))
+		if (!note_args_take_number(d, &text, &out->value))
 			return false;
 	}
 	out->kind = NOTE_ARG_MEMORY;
@@ -205,7 +205,7 @@ static bool parse_memory(struct note_arg *out, const struct dialect *d, const ch
 {
 	int reg;
 
-	if (*text != '(' && !take_number(d, &text, &out->value))
+	if (*text != '(' && !note_args_take_number(d, &text, &out->value))
 		return false;
 	if (*text++ != '(')
 		return false;
@@ -229,7 +229,7 @@ static bool parse_place(struct note_arg *out, const struct dialect *d, const cha
 		return true;
 	}
 	s = text;
-	if (take_number(d, &s, &out->value) && !*s) {
+	if (note_args_take_number(d, &s, &out->value) && !*s) {
 		out->kind = NOTE_ARG_CONST;
 		return true;
 	}

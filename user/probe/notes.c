@@ -25,13 +25,13 @@ struct reader {
 	u64 base; /* address of .stapsdt.base; 0 = the file has none */
 };
 
-static size_t padded(u32 len)
+static size_t notes_padded(u32 len)
 {
 	return ((size_t)len + 3) & ~(size_t)3;
 }
 
 /* Is there code of the file at @vaddr? */
-static bool is_code(const struct elf *elf, u64 vaddr)
+static bool notes_is_code(const struct elf *elf, u64 vaddr)
 {
 	const struct elf_segment *s = elf_segment_at(elf, vaddr);
 
@@ -138,7 +138,8 @@ static int see_note(const struct reader *r, const char *desc, size_t len)
 		note.vaddr += r->base - base;
 		note.semaphore += note.semaphore ? r->base - base : 0;
 	}
-	if (!is_code(r->elf, note.vaddr) || (r->elf->machine == EM_ARM && !arm_nop(r->elf, &note.vaddr)))
+	if (!notes_is_code(r->elf, note.vaddr) ||
+	    (r->elf->machine == EM_ARM && !arm_nop(r->elf, &note.vaddr)))
 		goto damaged;
 	copy_text(note.provider, sizeof(note.provider), provider);
 	copy_text(note.name, sizeof(note.name), name);
@@ -157,7 +158,7 @@ static int read_section(const struct reader *r, const char *data, size_t size)
 	while (!err && size - at >= HEADER_BYTES) {
 		u32 name_len = elf_u32(r->elf, data + at), len = elf_u32(r->elf, data + at + 4);
 		u32 type = elf_u32(r->elf, data + at + 8);
-		size_t desc = at + HEADER_BYTES + padded(name_len);
+		size_t desc = at + HEADER_BYTES + notes_padded(name_len);
 
 		if (desc > size || len > size - desc) {
 			r->list->nr_damaged++;
@@ -166,7 +167,7 @@ static int read_section(const struct reader *r, const char *data, size_t size)
 		if (type == NOTE_TYPE && name_len == sizeof(owner) &&
 		    !memcmp(data + at + HEADER_BYTES, owner, sizeof(owner)))
 			err = see_note(r, data + desc, len);
-		at = desc + padded(len);
+		at = desc + notes_padded(len);
 		if (at > size)
 			break;
 	}

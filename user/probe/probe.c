@@ -66,7 +66,7 @@ static bool is_custom_wanted(const struct finder *f, u16 fn)
 }
 
 /* Is row @fn wanted in this file? */
-static bool is_wanted(const struct finder *f, u16 fn)
+static bool probe_is_wanted(const struct finder *f, u16 fn)
 {
 	switch (alloc_fn(f->list->fns, fn)->family) {
 	case FAMILY_MMAP:
@@ -89,7 +89,7 @@ static struct probe_site *site_at(const struct probe_list *list, u64 start)
 	return NULL;
 }
 
-static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
+static int probe_add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 {
 	const struct alloc_fn *row = alloc_fn(f->list->fns, fn);
 	struct probe_site *s = site_at(f->list, sym->value);
@@ -208,7 +208,7 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	if (!IS_AGENT && has_meaning)
 		own_api_see(&f->own, sym->name);
 	fn = alloc_fn_find(f->list->fns, sym->name);
-	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
+	return fn && probe_is_wanted(f, fn) ? probe_add_site(f, sym, fn) : 0;
 }
 
 /* Functions of allocators' own APIs. Those that are malloc, or another known function, by another name have a probe. */
@@ -226,7 +226,7 @@ static int see_own(void *ctx, const struct elf_symbol *sym)
 	if (fn)
 		f->list->own_kind = kind;
 	f->list->lacks_own |= fn < 0;
-	return fn > 0 && !site_at(f->list, sym->value) ? add_site(f, sym, (u16)fn) : 0;
+	return fn > 0 && !site_at(f->list, sym->value) ? probe_add_site(f, sym, (u16)fn) : 0;
 }
 
 /* The dynamic linker has a small allocator of its own, for the time before libc is loaded. */
@@ -247,7 +247,7 @@ static void drop_all_sites(struct probe_list *list)
 }
 
 /* Find the place of each probe. Functions that cannot be probed are left out and counted. */
-static int place_all(struct finder *f)
+static int probe_place_all(struct finder *f)
 {
 	struct probe_list *list = f->list;
 	size_t kept = 0;
@@ -340,7 +340,7 @@ static int add_guessed(struct finder *f, struct guess *g)
 		u16 fn = *sig->fn ? alloc_fn_find(f->list->fns, sig->fn) : 0;
 
 		if (fn)
-			err = add_site(f, &sym, fn);
+			err = probe_add_site(f, &sym, fn);
 	}
 	if (g->nr)
 		info("probe: %s: has malloc and free like those of %s (--guess)", f->name, g->build);
@@ -386,7 +386,7 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 					       : "custom";
 	/* jemalloc walks the stack only to profile, and not all of its ret instructions can be found. */
 	out->walks_stack &= f.kind == ARRAY_SIZE(kinds) && !out->own_kind;
-	err = place_all(&f);
+	err = probe_place_all(&f);
 	if (!err)
 		err = find_internal_calls(out, elf, &guess);
 	if (!err)

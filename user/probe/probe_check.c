@@ -15,7 +15,7 @@ enum {
 	MAX_DISTANCE = 1 << 16,
 };
 
-static u32 get32(const struct elf *elf, const u8 *p)
+static u32 probe_check_get32(const struct elf *elf, const u8 *p)
 {
 	u32 low = p[0] | p[1] << 8, high = p[2] | p[3] << 8;
 	u32 value = low | high << 16;
@@ -42,7 +42,7 @@ static int find_starts(struct starts *out, const struct elf *elf)
 		if (elf_read_vaddr(elf, s->vaddr, header, sizeof(header)) || header[0] != 1 ||
 		    header[2] != COUNT_ENCODING || header[3] != TABLE_ENCODING)
 			return -1;
-		*out = (struct starts){ elf, s->vaddr, get32(elf, header + 4 + POINTER_BYTES) };
+		*out = (struct starts){ elf, s->vaddr, probe_check_get32(elf, header + 4 + POINTER_BYTES) };
 		return (s->filesz - HEADER_BYTES) / 8 < out->nr ? -1 : 0;
 	}
 	return -1;
@@ -62,12 +62,12 @@ static struct described described_at(const struct starts *s, u32 i)
 
 	if (elf_read_vaddr(s->elf, s->vaddr + HEADER_BYTES + 8 * (u64)i, entry, sizeof(entry)))
 		return d;
-	d.start = s->vaddr + (s64)(s32)get32(s->elf, entry);
-	at = s->vaddr + (s64)(s32)get32(s->elf, entry + 4);
+	d.start = s->vaddr + (s64)(s32)probe_check_get32(s->elf, entry);
+	at = s->vaddr + (s64)(s32)probe_check_get32(s->elf, entry + 4);
 	/* The FDE holds: length, CIE, start, length of the code. If start is as expected, the encoding is as usual. */
 	if (!elf_read_vaddr(s->elf, at, fde, sizeof(fde)) &&
-	    at + 8 + (s64)(s32)get32(s->elf, fde + 8) == d.start)
-		d.end = d.start + get32(s->elf, fde + 12);
+	    at + 8 + (s64)(s32)probe_check_get32(s->elf, fde + 8) == d.start)
+		d.end = d.start + probe_check_get32(s->elf, fde + 12);
 	return d;
 }
 
@@ -82,7 +82,7 @@ static struct described described_before(const struct starts *s, u64 vaddr)
 enum reached { REACHED, STEPPED_OVER, NOT_CODE };
 
 /* Decode from @at, where an instruction begins, on to @vaddr: does one begin there too? */
-static enum reached reach(const struct elf *elf, u64 at, u64 vaddr)
+static enum reached probe_check_reach(const struct elf *elf, u64 at, u64 vaddr)
 {
 	u8 code[INSN_MAX_LENGTH];
 	struct insn insn;
@@ -126,8 +126,8 @@ static bool is_entry_by_symbols(struct elf *elf, u64 vaddr)
 	if (vaddr - n.start > MAX_DISTANCE)
 		return true;
 	if (end > n.start && end <= vaddr)
-		return reach(elf, end, vaddr) != STEPPED_OVER;
-	reached = reach(elf, n.start, vaddr);
+		return probe_check_reach(elf, end, vaddr) != STEPPED_OVER;
+	reached = probe_check_reach(elf, n.start, vaddr);
 	return reached == REACHED || (reached == NOT_CODE && end == n.start);
 }
 
@@ -144,7 +144,7 @@ bool probe_is_entry(struct elf *elf, u64 vaddr)
 	if (!d.start || vaddr - d.start > MAX_DISTANCE || (d.end && vaddr >= d.end))
 		return is_entry_by_symbols(elf, vaddr);
 	/* Inside a function. Where its end is not known, a table may lie between: then nothing is known. */
-	return !d.end && reach(elf, d.start, vaddr) != STEPPED_OVER;
+	return !d.end && probe_check_reach(elf, d.start, vaddr) != STEPPED_OVER;
 }
 
 bool probe_is_start(const struct elf *elf, u64 vaddr)
@@ -177,5 +177,6 @@ bool probe_is_instruction(struct elf *elf, u64 vaddr)
 	/* Newer symbols are nearer: some functions have one entry for several parts. */
 	if (!elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_neighbour, &n) && n.start > d.start)
 		d.start = n.start;
-	return !d.start || vaddr - d.start > MAX_DISTANCE || reach(elf, d.start, vaddr) != STEPPED_OVER;
+	return !d.start || vaddr - d.start > MAX_DISTANCE ||
+	       probe_check_reach(elf, d.start, vaddr) != STEPPED_OVER;
 }

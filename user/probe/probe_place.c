@@ -106,7 +106,7 @@ static bool is_loop_target(const struct body *b, u64 place)
  * registers and its return address at the stack pointer, otherwise at the entry. The instruction may be a branch, but
  * no branch may come before it.
  */
-static void find_place(struct probe_site *site, const struct body *b, bool is_at_entry)
+static void probe_place_find_place(struct probe_site *site, const struct body *b, bool is_at_entry)
 {
 	struct insn insn;
 	u8 held[5] = { 0, 1, 2, 4, 8 };
@@ -137,7 +137,7 @@ struct slot_name {
 	const char *symbol;
 };
 
-static int see_slot(void *ctx, const struct elf_reloc *reloc)
+static int probe_place_see_slot(void *ctx, const struct elf_reloc *reloc)
 {
 	struct slot_name *s = ctx;
 
@@ -152,7 +152,7 @@ static const char *slot_symbol(struct elf *elf, u64 slot)
 {
 	struct slot_name s = { .slot = slot, .symbol = "" };
 
-	return slot && elf_each_reloc(elf, see_slot, &s) == 1 ? s.symbol : "";
+	return slot && elf_each_reloc(elf, probe_place_see_slot, &s) == 1 ? s.symbol : "";
 }
 
 /* The allocator function whose address is in the GOT slot @slot, NULL if it holds another function. */
@@ -269,7 +269,7 @@ static int see_definition(void *ctx, const struct elf_symbol *sym)
 }
 
 /* The target of a jump in this file, perhaps through the PLT; 0 if it is in another file or not known. */
-static u64 jump_target(struct elf *elf, const struct insn *insn)
+static u64 probe_place_jump_target(struct elf *elf, const struct insn *insn)
 {
 	u64 slot = insn->target ? stub_slot(elf, insn->target) : insn->slot;
 	struct definition d = { .symbol = slot_symbol(elf, slot) };
@@ -285,7 +285,7 @@ static u64 jump_target(struct elf *elf, const struct insn *insn)
  */
 static int walk_jump(struct code_walk *w, struct probe_site *site, u64 addr, const struct insn *insn)
 {
-	u64 target = jump_target(w->elf, insn);
+	u64 target = probe_place_jump_target(w->elf, insn);
 
 	if (target)
 		return walk_later(w, target);
@@ -377,7 +377,7 @@ static bool is_leaf_free(const struct probe_list *list)
 	return false;
 }
 
-static bool is_operator(const struct probe_site *site)
+static bool probe_place_is_operator(const struct probe_site *site)
 {
 	return site->row->family == FAMILY_NEW || site->row->family == FAMILY_NEW_ARRAY;
 }
@@ -385,7 +385,7 @@ static bool is_operator(const struct probe_site *site)
 /* An operator of a program, which may allocate for itself: a log, a table of blocks. */
 static bool is_own_operator(const struct probe_site *site, const struct probe_list *list)
 {
-	return is_operator(site) && !list->is_runtime && site->flags & PROBE_RETURNS;
+	return probe_place_is_operator(site) && !list->is_runtime && site->flags & PROBE_RETURNS;
 }
 
 /* How the end of a call is seen, if it must be seen. */
@@ -393,7 +393,7 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 		     const struct probe_options *options, const struct body *b)
 {
 	const struct alloc_fn *fn = site->row;
-	bool is_cpp = is_operator(site);
+	bool is_cpp = probe_place_is_operator(site);
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP || fn->kind == ALLOC_DESTROY;
 	bool is_own_release = list->own_kind && fn->family == FAMILY_CUSTOM && fn->kind == ALLOC_FREE;
 
@@ -513,7 +513,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	if (err)
 		return err;
 	limit_end(site, seg, &b);
-	find_place(site, &b, options->is_at_entry);
+	probe_place_find_place(site, &b, options->is_at_entry);
 	site->flags = find_flags(site, elf, list, options, &b);
 	is_own = is_own_operator(site, list);
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
@@ -537,7 +537,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	return err;
 }
 
-static bool is_among(const u64 *list, size_t nr, u64 addr)
+static bool probe_place_is_among(const u64 *list, size_t nr, u64 addr)
 {
 	while (nr)
 		if (list[--nr] == addr)
@@ -557,7 +557,7 @@ int probe_choices(const struct probe_site *site, const struct elf *elf, u64 *out
 	for (size_t at = 0; nr < max && body_insn(&b, at, &insn); at += insn.length) {
 		const struct elf_segment *seg = insn.address ? elf_segment_at(elf, insn.address) : NULL;
 
-		if (seg && seg->flags & PF_X && !is_among(out, nr, insn.address))
+		if (seg && seg->flags & PF_X && !probe_place_is_among(out, nr, insn.address))
 			out[nr++] = insn.address;
 	}
 	free(b.code);
