@@ -44,7 +44,7 @@ static const char *command_of(const struct connection *c)
 	return c->options.session->command;
 }
 
-static int parse(struct connection *c, const char *text)
+static int connection_parse(struct connection *c, const char *text)
 {
 	const char *why;
 
@@ -74,7 +74,7 @@ static int check_ssh(struct connection *c, const char *text)
 }
 
 /* TCP asks for a token, even on loopback. Beyond loopback the user must have allowed it. */
-static int check_tcp(struct connection *c, const char *text)
+static int connection_check_tcp(struct connection *c, const char *text)
 {
 	const struct connection_options *o = &c->options;
 	struct remote_link_options *l = &c->remote.link;
@@ -114,14 +114,14 @@ static int find_address(struct connection *c)
 		      command_of(c));
 		return -EINVAL;
 	}
-	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
+	if (o->discover ? discover_find(&l->addr) : connection_parse(c, text) || check_ssh(c, text))
 		return -EINVAL;
 	l->is_listening = o->listen;
 	if (l->is_listening && l->addr.kind == NET_SSH) {
 		error("%s: %s: cannot listen at ssh", command_of(c), text);
 		return -EINVAL;
 	}
-	return check_tcp(c, text ? text : "--discover") ? -EINVAL : 0;
+	return connection_check_tcp(c, text ? text : "--discover") ? -EINVAL : 0;
 }
 
 int connection_init(struct connection *c, const struct connection_options *o)
@@ -152,7 +152,7 @@ int connection_open(struct connection *c, struct session **out, struct outputs *
 
 _Static_assert((int)WIRE_HEADER_LEN == (int)BUSY_SIGNALS_FAREWELL, "a frame without a body says farewell");
 
-static void guard(const struct connection *c, struct control *control)
+static void connection_guard(const struct connection *c, struct control *control)
 {
 	u8 bytes[WIRE_HEADER_LEN];
 	int fd = source_remote_farewell(c->source, bytes);
@@ -165,7 +165,7 @@ void connection_round(struct connection *c, struct session *s, struct control *c
 {
 	pid_t pid = source_remote_exiting(c->source);
 
-	guard(c, control);
+	connection_guard(c, control);
 	if (source_remote_is_started(c->source))
 		control_start_clocks(control);
 	if (!pid)
@@ -195,7 +195,7 @@ static bool is_slow(const struct connection *c, u64 since_ms, u64 bytes)
  * Does the other side answer in time? After an interruption of some seconds, TCP waits as long again before it sends
  * once more.
  */
-static enum answer ask(const struct connection *c, struct session *s)
+static enum answer connection_ask(const struct connection *c, struct session *s)
 {
 	u64 limit_ms = net_addr_is_local(&c->remote.link.addr) ? ANSWER_MS : FAR_ANSWER_MS, silent_ms;
 	u64 since_ms = clock_now_ms(), bytes = source_remote_bytes(c->source);
@@ -217,7 +217,7 @@ static enum answer ask(const struct connection *c, struct session *s)
  * Take what comes until the other side has stopped. False: nothing came for END_MS, or it took so long and somebody
  * waits, @is_hurried; or a signal came.
  */
-static bool take_rest(struct connection *c, struct session *s, bool is_hurried)
+static bool connection_take_rest(struct connection *c, struct session *s, bool is_hurried)
 {
 	u64 bytes = source_remote_bytes(c->source), first = bytes, heard_ms = clock_now_ms();
 
@@ -236,7 +236,7 @@ static bool take_rest(struct connection *c, struct session *s, bool is_hurried)
 }
 
 /* Leave out what is on its way, and have it counted over there, if that is possible within CUT_MS. */
-static void cut(struct connection *c, struct session *s)
+static void connection_cut(struct connection *c, struct session *s)
 {
 	u64 end_ms = clock_now_ms() + CUT_MS;
 	bool is_over = !source_remote_cut(c->source), is_asked = false;
@@ -264,7 +264,7 @@ static void kill_over_there(struct connection *c, struct session *s)
 }
 
 /* Take the last verdict and the last events. False: a signal breaks it off, or the other side does not stop. */
-static bool finish(struct connection *c, struct session *s, bool is_hurried)
+static bool connection_finish(struct connection *c, struct session *s, bool is_hurried)
 {
 	bool is_done = false;
 
@@ -275,7 +275,7 @@ static bool finish(struct connection *c, struct session *s, bool is_hurried)
 	if (!control_is_stop_pending()) {
 		kill_over_there(c, s);
 		source_remote_stop(c->source);
-		is_done = take_rest(c, s, is_hurried);
+		is_done = connection_take_rest(c, s, is_hurried);
 	}
 	progress_end();
 	return is_done;
@@ -283,15 +283,15 @@ static bool finish(struct connection *c, struct session *s, bool is_hurried)
 
 void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
-	enum answer answer = is_hurried ? ask(c, s) : ANSWER_THERE;
-	bool is_done = answer == ANSWER_THERE && finish(c, s, is_hurried);
+	enum answer answer = is_hurried ? connection_ask(c, s) : ANSWER_THERE;
+	bool is_done = answer == ANSWER_THERE && connection_finish(c, s, is_hurried);
 
 	/* The server may be stopped, or the network may be cut. */
 	if (answer == ANSWER_NONE)
 		source_remote_leave(c->source,
 				    "the other side does not answer; what is known until now is reported");
 	else if (answer == ANSWER_SLOW || (!is_done && control_is_stop_pending()))
-		cut(c, s);
+		connection_cut(c, s);
 	else if (!is_done)
 		source_remote_leave(c->source,
 				    "the other side does not stop; what is known until now is reported");

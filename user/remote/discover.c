@@ -68,7 +68,7 @@ static int find_nets(struct discover *d, const struct in_addr *only)
 	return d->nr_nets ? 0 : -ENETUNREACH;
 }
 
-static int join(struct discover *d)
+static int discover_join(struct discover *d)
 {
 	struct ip_mreq member = { .imr_multiaddr.s_addr = inet_addr(group_text) };
 	int err = -ENETUNREACH;
@@ -100,10 +100,10 @@ static int open_group(struct discover *d, const struct in_addr *only)
 	    bind(d->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return -errno;
 	err = find_nets(d, only);
-	return err ? err : join(d);
+	return err ? err : discover_join(d);
 }
 
-static void say(const struct discover *d, const u8 *text)
+static void discover_say(const struct discover *d, const u8 *text)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_port = htons(DISCOVER_PORT),
@@ -157,7 +157,7 @@ int discover_announce(struct discover **out, const struct net_addr *addr, const 
 }
 
 /* Receive the next datagram of the right size. 1, or 0 = none. */
-static int hear(const struct discover *d, u8 *text, struct sockaddr_in *from)
+static int discover_hear(const struct discover *d, u8 *text, struct sockaddr_in *from)
 {
 	for (int i = 0; i < 64; i++) {
 		socklen_t len = sizeof(*from);
@@ -185,13 +185,13 @@ void discover_poll(struct discover *d)
 		d->second_ms = now;
 		d->nr_said = 0;
 	}
-	for (int i = 0; i < 64 && hear(d, text, &from); i++)
+	for (int i = 0; i < 64 && discover_hear(d, text, &from); i++)
 		is_asked |= !memcmp(text, question, 8);
 	if ((!is_asked && now - d->said_ms < AGAIN_MS) || d->nr_said >= MAX_PER_SECOND)
 		return;
 	d->said_ms = now;
 	d->nr_said++;
-	say(d, d->text);
+	discover_say(d, d->text);
 }
 
 void discover_free(struct discover *d)
@@ -210,7 +210,8 @@ struct found_server {
 };
 
 /* Note the server of @text, unless the list has its address and port. */
-static void note(struct found_server *list, size_t *nr, const u8 *text, const struct sockaddr_in *from)
+static void discover_note(struct found_server *list, size_t *nr, const u8 *text,
+			  const struct sockaddr_in *from)
 {
 	struct wire_view v = { text + AT_VERSION, DISCOVER_LEN - AT_VERSION, false };
 	struct found_server new = { .addr = from->sin_addr };
@@ -235,8 +236,8 @@ static void listen_for(const struct discover *d, struct found_server *list, size
 	for (u64 now = clock_now_ms(); now < end_ms; now = clock_now_ms()) {
 		struct pollfd p = { .fd = d->fd, .events = POLLIN };
 
-		if (poll(&p, 1, end_ms - now) > 0 && hear(d, text, &from))
-			note(list, nr, text, &from);
+		if (poll(&p, 1, end_ms - now) > 0 && discover_hear(d, text, &from))
+			discover_note(list, nr, text, &from);
 	}
 }
 
@@ -252,7 +253,7 @@ int discover_find(struct net_addr *addr)
 	if (err)
 		return err;
 	memcpy(text, question, 8);
-	say(d, text);
+	discover_say(d, text);
 	listen_for(d, list, &nr);
 	discover_free(d);
 	for (size_t i = 0; i < nr; i++)

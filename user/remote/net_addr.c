@@ -11,14 +11,14 @@
 static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 static const char ipv6_chars[] = "0123456789abcdefABCDEF:.%abcdefghijklmnopqrstuvwxyz_-";
 
-static int wrong(const char **why, const char *what)
+static int net_addr_wrong(const char **why, const char *what)
 {
 	*why = what;
 	return -EINVAL;
 }
 
 /* [@text, @text + @len) into @out if it has only characters of @allowed and no option's look. */
-static int take_name(char *out, size_t size, const char *text, size_t len, const char *allowed)
+static int net_addr_take_name(char *out, size_t size, const char *text, size_t len, const char *allowed)
 {
 	if (!len || len >= size || text[0] == '-' || strspn(text, allowed) < len)
 		return -EINVAL;
@@ -52,20 +52,20 @@ static int take_host(struct net_addr *a, const char *text, size_t len, const cha
 	if (len && text[0] == '[') {
 		host_end = memchr(text, ']', len);
 		if (!host_end ||
-		    take_name(a->host, sizeof(a->host), text + 1, host_end - text - 1, ipv6_chars))
-			return wrong(why, "an IPv6 address stands in brackets, as [::1]");
+		    net_addr_take_name(a->host, sizeof(a->host), text + 1, host_end - text - 1, ipv6_chars))
+			return net_addr_wrong(why, "an IPv6 address stands in brackets, as [::1]");
 		colon = host_end + 1;
 	} else {
 		colon = memchr(text, ':', len);
 		host_end = colon ? colon : end;
-		if (take_name(a->host, sizeof(a->host), text, host_end - text, name_chars))
-			return wrong(why, "needs the name or number of a host");
+		if (net_addr_take_name(a->host, sizeof(a->host), text, host_end - text, name_chars))
+			return net_addr_wrong(why, "needs the name or number of a host");
 		colon = host_end;
 	}
 	if (colon == end)
 		return 0;
 	if (*colon != ':' || take_port(a, colon + 1, end - colon - 1))
-		return wrong(why, "the port must be a number from 1 to 65535");
+		return net_addr_wrong(why, "the port must be a number from 1 to 65535");
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static int parse_unix(struct net_addr *a, const char *text, const char **why)
 	if (!strncmp(text, "//", 2))
 		text += 2;
 	if (text[0] != '/' || strlen(text) >= sizeof(a->path))
-		return wrong(why, "needs the full path of a socket");
+		return net_addr_wrong(why, "needs the full path of a socket");
 	strcpy(a->path, text);
 	return 0;
 }
@@ -95,16 +95,16 @@ static int parse_ssh(struct net_addr *a, const char *text, const char **why)
 	const char *end = slash ? slash : text + strlen(text);
 	const char *at = memchr(text, '@', end - text);
 
-	if (at && take_name(a->user, sizeof(a->user), text, at - text, name_chars))
-		return wrong(why, "this is no name of a user");
+	if (at && net_addr_take_name(a->user, sizeof(a->user), text, at - text, name_chars))
+		return net_addr_wrong(why, "this is no name of a user");
 	if (at)
 		text = at + 1;
 	if (slash && strlen(slash + 1) >= sizeof(a->path))
-		return wrong(why, "too long");
+		return net_addr_wrong(why, "too long");
 	if (slash)
 		strcpy(a->path, slash + 1);
 	if (a->path[0] == '-')
-		return wrong(why, "a target does not begin with '-'");
+		return net_addr_wrong(why, "a target does not begin with '-'");
 	return take_host(a, text, end - text, why);
 }
 
@@ -129,7 +129,7 @@ int net_addr_parse(struct net_addr *out, const char *text, const char **why)
 		out->kind = kinds[i].kind;
 		return kinds[i].parse(out, text + len, why);
 	}
-	return wrong(why, "must begin with ssh://, unix: or tcp://");
+	return net_addr_wrong(why, "must begin with ssh://, unix: or tcp://");
 }
 
 char *net_addr_text(const struct net_addr *a, char *buf, size_t size)

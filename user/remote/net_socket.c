@@ -102,7 +102,7 @@ socklen_t net_numeric(const struct net_addr *a, struct sockaddr_storage *out)
 }
 
 /* Open the directory of @path; create its last part if that is missing. Others must have no access to it. */
-static int open_directory(const char *path, const char *slash, int *fd)
+static int net_socket_open_directory(const char *path, const char *slash, int *fd)
 {
 	char dir[NET_PATH_MAX];
 	struct stat st;
@@ -180,7 +180,7 @@ static int listen_unix(struct net_listener *l)
 	if (!slash[1] || strlen(slash + 1) > 64)
 		return -ENAMETOOLONG;
 	strcpy(l->name, slash + 1);
-	err = open_directory(l->addr.path, slash, &l->dir_fd);
+	err = net_socket_open_directory(l->addr.path, slash, &l->dir_fd);
 	if (err)
 		return err;
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -38,7 +38,7 @@ void remote_wait(int fd, int timeout_ms)
 	poll(&p, 1, timeout_ms);
 }
 
-static void give_up(struct remote_link *l, const char *why)
+static void remote_link_give_up(struct remote_link *l, const char *why)
 {
 	snprintf(l->why, sizeof(l->why), "%s", why);
 	cleanup_close(&l->fd);
@@ -50,7 +50,7 @@ static void give_up(struct remote_link *l, const char *why)
 }
 
 /* The socket @fd is connected: begin the handshake. */
-static void begin(struct remote_link *l, int fd)
+static void remote_link_begin(struct remote_link *l, int fd)
 {
 	l->fd = fd;
 	l->nr_begun++;
@@ -59,7 +59,7 @@ static void begin(struct remote_link *l, int fd)
 	wire_in_init(&l->in, WIRE_TARGET);
 	wire_out_init(&l->out, l->options.queue_bytes);
 	if (wire_auth_begin(&l->auth, false, l->options.token, &l->out))
-		give_up(l, "out of memory");
+		remote_link_give_up(l, "out of memory");
 }
 
 static int connect_now(struct remote_link *l)
@@ -70,7 +70,7 @@ static int connect_now(struct remote_link *l)
 		      ? remote_ssh_start(&l->ssh, &l->options.addr, l->options.program, &fd)
 		      : net_connect(&l->options.addr, REMOTE_CONNECT_MS, &fd);
 	if (!err)
-		begin(l, fd);
+		remote_link_begin(l, fd);
 	return err;
 }
 
@@ -117,7 +117,7 @@ static void try_again(struct remote_link *l)
 
 	if (l->options.is_listening) {
 		if (!net_accept(&l->listener, &fd))
-			begin(l, fd);
+			remote_link_begin(l, fd);
 		return;
 	}
 	if (now < l->again_ms)
@@ -135,7 +135,7 @@ static void on_refusal(struct remote_link *l, int err)
 	bool is_final = err != -ECONNREFUSED && !l->options.is_listening;
 
 	snprintf(why, sizeof(why), "%s", l->auth.why[0] ? l->auth.why : strerror(-err));
-	give_up(l, why);
+	remote_link_give_up(l, why);
 	if (is_final || !strcmp(why, "wrong token"))
 		l->state = l->options.is_listening ? REMOTE_AWAY : REMOTE_OVER;
 }
@@ -155,7 +155,7 @@ static void shake_hands(struct remote_link *l)
 		l->state = REMOTE_UP;
 		l->in.is_open = true;
 	} else if (clock_now_ms() - l->since_ms >= WIRE_HANDSHAKE_MS && l->options.addr.kind != NET_SSH) {
-		give_up(l, "the other side did not answer within 5 s");
+		remote_link_give_up(l, "the other side did not answer within 5 s");
 	}
 }
 
@@ -178,9 +178,9 @@ static void move_bytes(struct remote_link *l)
 		l->nr_bytes += (u64)got;
 	}
 	if (got < 0 || (!got && is_deaf))
-		give_up(l, !got || got == -EPIPE ? "the other side went away" : strerror(-got));
+		remote_link_give_up(l, !got || got == -EPIPE ? "the other side went away" : strerror(-got));
 	else if (!got && l->state == REMOTE_UP && now - l->heard_ms >= REMOTE_SILENCE_MS)
-		give_up(l, "nothing heard of the other side for 30 s");
+		remote_link_give_up(l, "nothing heard of the other side for 30 s");
 }
 
 enum remote_state remote_link_poll(struct remote_link *l)
@@ -206,7 +206,7 @@ int remote_link_next(struct remote_link *l, struct wire_frame *f)
 
 	if (more >= 0)
 		return more;
-	give_up(l, "what the other side sends is no frame");
+	remote_link_give_up(l, "what the other side sends is no frame");
 	return 0;
 }
 
@@ -217,7 +217,7 @@ struct wire_out *remote_link_out(struct remote_link *l)
 
 void remote_link_drop(struct remote_link *l, const char *why)
 {
-	give_up(l, why);
+	remote_link_give_up(l, why);
 }
 
 u32 remote_link_number(const struct remote_link *l)
@@ -237,7 +237,7 @@ u64 remote_link_bytes(const struct remote_link *l)
 
 void remote_link_renew(struct remote_link *l)
 {
-	give_up(l, "");
+	remote_link_give_up(l, "");
 	l->again_ms = 0;
 }
 

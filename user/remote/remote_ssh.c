@@ -26,7 +26,7 @@ void remote_ssh_init(struct remote_ssh *s)
 }
 
 /* Quote @word, so that any shell takes it as one word. */
-static void quote(FILE *out, const char *word)
+static void remote_ssh_quote(FILE *out, const char *word)
 {
 	fputs(" '", out);
 	for (; *word; word++)
@@ -49,9 +49,9 @@ char *remote_ssh_command(const struct net_addr *a, char *const *program)
 	if (program)
 		fputs(" --", out);
 	for (; program && *program; program++)
-		quote(out, *program);
+		remote_ssh_quote(out, *program);
 	if (!program && a->path[0])
-		quote(out, a->path);
+		remote_ssh_quote(out, a->path);
 	if (!fclose(out))
 		return text;
 	free(text);
@@ -82,7 +82,7 @@ static size_t fill_args(const char **args, const struct net_addr *a, char *port,
 	return nr;
 }
 
-static int spawn(struct remote_ssh *s, const char **args, int fd, int err_fd)
+static int remote_ssh_spawn(struct remote_ssh *s, const char **args, int fd, int err_fd)
 {
 	extern char **environ;
 	posix_spawn_file_actions_t actions;
@@ -135,7 +135,7 @@ int remote_ssh_start(struct remote_ssh *s, const struct net_addr *a, char *const
 		return -errno;
 	err_in = pair[0];
 	err_out = pair[1];
-	err = spawn(s, args, theirs, err_out);
+	err = remote_ssh_spawn(s, args, theirs, err_out);
 	if (err)
 		return err;
 	net_prepare(ours);

@@ -55,7 +55,7 @@ struct remote_stream {
 	u64 target_bytes;
 };
 
-static struct remote_process *find(const struct remote_stream *s, u32 pid)
+static struct remote_process *remote_stream_find(const struct remote_stream *s, u32 pid)
 {
 	for (size_t i = s->nr_processes; i-- > 0;)
 		if ((u32)s->processes[i]->target.pid == pid)
@@ -63,20 +63,20 @@ static struct remote_process *find(const struct remote_stream *s, u32 pid)
 	return NULL;
 }
 
-static int pass(const struct remote_stream *s, const void *rec, size_t len)
+static int remote_stream_pass(const struct remote_stream *s, const void *rec, size_t len)
 {
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
 /* Send a record without data: mappings, losses or the program have changed. */
-static int note(const struct remote_stream *s, u8 kind, u8 flags, u32 pid)
+static int remote_stream_note(const struct remote_stream *s, u8 kind, u8 flags, u32 pid)
 {
 	const struct process_event ev = { .h = { .kind = kind, .flags = flags, .pid = pid, .tid = pid } };
 
-	return pass(s, &ev, sizeof(ev));
+	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
-static int on_hello(struct remote_stream *s, const void *rec)
+static int remote_stream_on_hello(struct remote_stream *s, const void *rec)
 {
 	const struct stream_hello *hello = rec;
 
@@ -88,7 +88,7 @@ static int on_hello(struct remote_stream *s, const void *rec)
 }
 
 /* Accept only characters that names of allocator functions have: names come from another machine. */
-static bool is_name(const char *name)
+static bool remote_stream_is_name(const char *name)
 {
 	size_t len = name ? strlen(name) : 0;
 
@@ -99,13 +99,13 @@ static bool is_name(const char *name)
 }
 
 /* A function that cannot be ours becomes row 0. */
-static int on_function(struct remote_stream *s, const void *rec)
+static int remote_stream_on_function(struct remote_stream *s, const void *rec)
 {
 	const struct stream_function *f = rec;
 	int err;
 
 	s->names.fn_of[f->fn] = 0;
-	if (!is_name(f->symbol) || !is_name(f->name))
+	if (!remote_stream_is_name(f->symbol) || !remote_stream_is_name(f->name))
 		return 0;
 	err = stream_names_function(&s->names, f);
 	return err == -ENOMEM ? err : 0;
@@ -121,7 +121,7 @@ static void process_free(struct remote_process *p)
 	free(p);
 }
 
-static int add_process(struct remote_stream *s, u32 pid, struct remote_process **out)
+static int remote_stream_add_process(struct remote_stream *s, u32 pid, struct remote_process **out)
 {
 	struct remote_process *p;
 
@@ -140,44 +140,44 @@ static int add_process(struct remote_stream *s, u32 pid, struct remote_process *
 }
 
 /* A child. The session hears of it when its program is known. An older process of its PID has ended. */
-static int on_fork(struct remote_stream *s, const void *rec)
+static int remote_stream_on_fork(struct remote_stream *s, const void *rec)
 {
 	const struct process_event *birth = rec;
 	struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = birth->child_pid },
 				     .time_ns = birth->time_ns,
 				     .exit_status = UINT32_MAX };
-	struct remote_process *child = find(s, birth->child_pid);
+	struct remote_process *child = remote_stream_find(s, birth->child_pid);
 	int err = 0;
 
 	if (!birth->child_pid || birth->child_pid > INT32_MAX || birth->child_pid == birth->h.pid ||
-	    !find(s, birth->h.pid))
+	    !remote_stream_find(s, birth->h.pid))
 		return -EPROTO;
 	if (child && !child->is_over) {
-		err = pass(s, &end, sizeof(end));
+		err = remote_stream_pass(s, &end, sizeof(end));
 		child->is_over = true;
 	}
 	if (!err)
-		err = add_process(s, birth->child_pid, &child);
+		err = remote_stream_add_process(s, birth->child_pid, &child);
 	if (!err)
 		child->birth = *birth;
 	return err;
 }
 
 /* The program of @p has been named: tell its birth, unless its parent has ended meanwhile. */
-static int tell_birth(const struct remote_stream *s, struct remote_process *p)
+static int remote_stream_tell_birth(const struct remote_stream *s, struct remote_process *p)
 {
 	const struct process_event birth = p->birth;
 
 	p->birth = (struct process_event){ 0 };
-	if (birth.h.kind != EVENT_FORK || !find(s, birth.h.pid))
+	if (birth.h.kind != EVENT_FORK || !remote_stream_find(s, birth.h.pid))
 		return 0;
-	return pass(s, &birth, sizeof(birth));
+	return remote_stream_pass(s, &birth, sizeof(birth));
 }
 
-static int on_process(struct remote_stream *s, const void *rec)
+static int remote_stream_on_process(struct remote_stream *s, const void *rec)
 {
 	const struct stream_process *in = rec;
-	struct remote_process *p = find(s, in->pid);
+	struct remote_process *p = remote_stream_find(s, in->pid);
 	int err = 0;
 
 	/* The end of the older process has been told: another one has its PID. */
@@ -188,23 +188,23 @@ static int on_process(struct remote_stream *s, const void *rec)
 	/* The process may have executed another program while the connection was lost. */
 	if (p && !p->is_replaced &&
 	    (p->target.start_time != in->start_time || strcmp(p->target.exe, in->exe)))
-		err = note(s, EVENT_EXEC, 0, in->pid);
+		err = remote_stream_note(s, EVENT_EXEC, 0, in->pid);
 	if (!p)
-		err = add_process(s, in->pid, &p);
+		err = remote_stream_add_process(s, in->pid, &p);
 	if (!err)
 		err = stream_process_take(&p->target, in);
 	if (err)
 		return err;
 	p->is_replaced = false;
 	p->target.nr_allocators = 0;
-	err = tell_birth(s, p);
+	err = remote_stream_tell_birth(s, p);
 	if (err || !p->has_gap)
 		return err;
 	p->has_gap = false;
 	p->losses.other++;
 	p->before = p->losses;
 	p->allocs = p->frees = 0;
-	return note(s, EVENT_LOSSES, STREAM_TAINT, in->pid);
+	return remote_stream_note(s, EVENT_LOSSES, STREAM_TAINT, in->pid);
 }
 
 /* Find a module that an earlier stream has introduced. */
@@ -220,7 +220,7 @@ static struct module *find_module(const struct remote_stream *s, const struct st
 	return NULL;
 }
 
-static int on_module(struct remote_stream *s, const void *rec)
+static int remote_stream_on_module(struct remote_stream *s, const void *rec)
 {
 	const struct stream_module *in = rec;
 	struct module *m;
@@ -254,13 +254,13 @@ static int finish_maps(struct remote_stream *s)
 	stream_names_install(&s->names, &p->target.maps);
 	p->target.maps.epoch++;
 	p->target.nr_allocators = 0;
-	return note(s, EVENT_MAPS, 0, p->target.pid);
+	return remote_stream_note(s, EVENT_MAPS, 0, p->target.pid);
 }
 
-static int on_maps(struct remote_stream *s, const void *rec)
+static int remote_stream_on_maps(struct remote_stream *s, const void *rec)
 {
 	const struct stream_maps *in = rec;
-	struct remote_process *p = find(s, in->pid);
+	struct remote_process *p = remote_stream_find(s, in->pid);
 
 	if (!p || s->mapped || in->nr > STREAM_MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
 		return -EPROTO;
@@ -271,7 +271,7 @@ static int on_maps(struct remote_stream *s, const void *rec)
 	return in->nr ? 0 : finish_maps(s);
 }
 
-static int on_mapping(struct remote_stream *s, const void *rec)
+static int remote_stream_on_mapping(struct remote_stream *s, const void *rec)
 {
 	if (!s->mapped || stream_names_mapping(&s->names, rec))
 		return -EPROTO;
@@ -289,10 +289,10 @@ static const char *allocator_kind(struct remote_stream *s, const char *kind)
 	return kind_list_keep(&s->kinds, kind);
 }
 
-static int on_allocator(struct remote_stream *s, const void *rec)
+static int remote_stream_on_allocator(struct remote_stream *s, const void *rec)
 {
 	const struct stream_allocator *in = rec;
-	struct remote_process *p = find(s, in->pid);
+	struct remote_process *p = remote_stream_find(s, in->pid);
 	struct module *m = stream_names_get(&s->names, in->module);
 	const char *kind = allocator_kind(s, in->kind);
 	int err;
@@ -300,34 +300,34 @@ static int on_allocator(struct remote_stream *s, const void *rec)
 	if (!p || !m || p->target.nr_allocators == MAX_ALLOCATORS)
 		return -EPROTO;
 	err = kind ? target_add_allocator(&p->target, m, kind) : -ENOMEM;
-	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
+	return err ? err : remote_stream_note(s, EVENT_MAPS, 0, in->pid);
 }
 
-static int on_life(struct remote_stream *s, const void *rec)
+static int remote_stream_on_life(struct remote_stream *s, const void *rec)
 {
 	const struct process_event *ev = rec;
-	struct remote_process *p = find(s, ev->h.pid);
+	struct remote_process *p = remote_stream_find(s, ev->h.pid);
 
 	if (p && ev->h.kind == EVENT_EXEC)
 		p->is_replaced = true;
-	return pass(s, ev, sizeof(*ev));
+	return remote_stream_pass(s, ev, sizeof(*ev));
 }
 
-static int on_end(struct remote_stream *s, const void *rec)
+static int remote_stream_on_end(struct remote_stream *s, const void *rec)
 {
 	const struct process_event *ev = rec;
-	struct remote_process *p = find(s, ev->h.pid);
+	struct remote_process *p = remote_stream_find(s, ev->h.pid);
 
 	s->nr_ends++;
 	if (p)
 		p->is_over = true;
-	return pass(s, ev, sizeof(*ev));
+	return remote_stream_pass(s, ev, sizeof(*ev));
 }
 
-static int on_losses(struct remote_stream *s, const void *rec)
+static int remote_stream_on_losses(struct remote_stream *s, const void *rec)
 {
 	const struct stream_losses *in = rec;
-	struct remote_process *p = find(s, in->pid);
+	struct remote_process *p = remote_stream_find(s, in->pid);
 
 	if (!p)
 		return -EPROTO;
@@ -341,11 +341,11 @@ static int on_losses(struct remote_stream *s, const void *rec)
 	p->losses.left_out += p->before.left_out;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
-	return note(s, EVENT_LOSSES, in->flags, in->pid);
+	return remote_stream_note(s, EVENT_LOSSES, in->flags, in->pid);
 }
 
 /* Give stacks of a stream that continues no other new ids: mappings may have changed meanwhile. */
-static u64 stack_id(const struct remote_stream *s, u64 id)
+static u64 remote_stream_stack_id(const struct remote_stream *s, u64 id)
 {
 	if (id < STACK_FIRST_ID || !s->nr_breaks)
 		return id;
@@ -353,22 +353,22 @@ static u64 stack_id(const struct remote_stream *s, u64 id)
 	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
 }
 
-static int on_stack(struct remote_stream *s, const void *rec)
+static int remote_stream_on_stack(struct remote_stream *s, const void *rec)
 {
 	struct stack_event ev = *(const struct stack_event *)rec;
 
-	ev.id = stack_id(s, ev.id);
-	return pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+	ev.id = remote_stream_stack_id(s, ev.id);
+	return remote_stream_pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
-static int on_event(struct remote_stream *s, const void *rec)
+static int remote_stream_on_event(struct remote_stream *s, const void *rec)
 {
 	struct heap_event ev = *(const struct heap_event *)rec;
 	bool is_end = ev.h.kind == EVENT_REALLOC_END;
 	struct remote_process *p = s->latest;
 
 	if (!p || (u32)p->target.pid != ev.h.pid)
-		p = s->latest = find(s, ev.h.pid);
+		p = s->latest = remote_stream_find(s, ev.h.pid);
 	if (!p)
 		return 0;
 	if (ev.time_ns > s->last_ns)
@@ -376,12 +376,12 @@ static int on_event(struct remote_stream *s, const void *rec)
 	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
 	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
 	ev.h.fn = s->names.fn_of[ev.h.fn];
-	ev.stack = stack_id(s, ev.stack);
-	return pass(s, &ev, sizeof(ev));
+	ev.stack = remote_stream_stack_id(s, ev.stack);
+	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
 /* A marker of a program over there. */
-static int on_mark(struct remote_stream *s, const void *rec)
+static int remote_stream_on_mark(struct remote_stream *s, const void *rec)
 {
 	static const u8 notes[] = { [STREAM_MARK_PROGRAM] = NOTE_MARK,	[STREAM_MARK_PAUSE] = NOTE_PAUSE,
 				    [STREAM_MARK_RESUME] = NOTE_RESUME, [STREAM_MARK_CHECK] = NOTE_LEAK_CHECK,
@@ -392,7 +392,7 @@ static int on_mark(struct remote_stream *s, const void *rec)
 				 .time_ns = in->time_ns,
 				 .what = in->what < ARRAY_SIZE(notes) ? notes[in->what] : NOTE_NONE };
 
-	if (ev.what == NOTE_NONE || !find(s, in->pid))
+	if (ev.what == NOTE_NONE || !remote_stream_find(s, in->pid))
 		return 0;
 	if (ev.what == NOTE_IGNORE)
 		ev.addr = in->addr;
@@ -400,19 +400,21 @@ static int on_mark(struct remote_stream *s, const void *rec)
 		snprintf(ev.name, sizeof(ev.name), "%s", in->text);
 	if (ev.time_ns > s->last_ns)
 		s->last_ns = ev.time_ns;
-	return pass(s, &ev, sizeof(ev));
+	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
 /* Handlers by kind. */
 static int (*const takers[])(struct remote_stream *s, const void *rec) = {
-	[STREAM_HELLO] = on_hello,   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
-	[STREAM_MODULE] = on_module, [STREAM_MAPS] = on_maps,	      [STREAM_MAPPING] = on_mapping,
-	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_end,	      [STREAM_LOSSES] = on_losses,
-	[STREAM_STACK] = on_stack,   [STREAM_EVENT] = on_event,	      [STREAM_ALLOCATOR] = on_allocator,
-	[STREAM_MARK] = on_mark,     [STREAM_FORK] = on_fork,
+	[STREAM_HELLO] = remote_stream_on_hello,     [STREAM_FUNCTION] = remote_stream_on_function,
+	[STREAM_PROCESS] = remote_stream_on_process, [STREAM_MODULE] = remote_stream_on_module,
+	[STREAM_MAPS] = remote_stream_on_maps,	     [STREAM_MAPPING] = remote_stream_on_mapping,
+	[STREAM_EXEC] = remote_stream_on_life,	     [STREAM_EXIT] = remote_stream_on_end,
+	[STREAM_LOSSES] = remote_stream_on_losses,   [STREAM_STACK] = remote_stream_on_stack,
+	[STREAM_EVENT] = remote_stream_on_event,     [STREAM_ALLOCATOR] = remote_stream_on_allocator,
+	[STREAM_MARK] = remote_stream_on_mark,	     [STREAM_FORK] = remote_stream_on_fork,
 };
 
-static int on_record(void *ctx, enum stream_kind kind, const void *rec)
+static int remote_stream_on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
 	struct remote_stream *s = ctx;
 
@@ -427,7 +429,7 @@ int remote_stream_new(struct remote_stream **out, struct module_table *modules, 
 		      const struct stream_codec *codec)
 {
 	struct remote_stream *s = calloc(1, sizeof(*s));
-	const struct stream_handler handler = { .ctx = s, .record = on_record };
+	const struct stream_handler handler = { .ctx = s, .record = remote_stream_on_record };
 	int err;
 
 	if (!s)
@@ -488,7 +490,7 @@ u64 remote_stream_last_ns(const struct remote_stream *s)
 
 int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)
 {
-	const struct remote_process *p = find(s, pid);
+	const struct remote_process *p = remote_stream_find(s, pid);
 	int err;
 
 	if (!p)
@@ -509,7 +511,7 @@ int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out
 
 int remote_stream_update(const struct remote_stream *s, struct target *t)
 {
-	const struct remote_process *p = find(s, t->pid);
+	const struct remote_process *p = remote_stream_find(s, t->pid);
 	struct mapping *maps;
 	int err = 0;
 
@@ -533,7 +535,7 @@ int remote_stream_update(const struct remote_stream *s, struct target *t)
 
 struct losses remote_stream_losses(const struct remote_stream *s, pid_t pid)
 {
-	const struct remote_process *p = find(s, pid);
+	const struct remote_process *p = remote_stream_find(s, pid);
 
 	return p ? p->losses : (struct losses){ 0 };
 }

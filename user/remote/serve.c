@@ -22,7 +22,7 @@
 
 enum { ALIVE_MS = 200, END_MS = 10000, ROUND_FRAMES = 256 };
 
-static void say(struct serve *s, u8 kind, const char *text)
+static void serve_say(struct serve *s, u8 kind, const char *text)
 {
 	struct wire_out *out = serve_link_out(s->link);
 
@@ -70,21 +70,21 @@ void serve_stop(struct serve *s, enum wire_end why, const char *text)
 }
 
 /* The queue to the client of the trace. NULL: there is none, or another one has taken its place. */
-static struct wire_out *queue(const struct serve *s)
+static struct wire_out *serve_queue(const struct serve *s)
 {
 	return s->client && s->client != serve_link_client(s->link) ? NULL : serve_link_out(s->link);
 }
 
 static int put_in_queue(void *ctx, const void *data, size_t len)
 {
-	struct wire_out *out = queue(ctx);
+	struct wire_out *out = serve_queue(ctx);
 
 	return out ? wire_put(out, WIRE_STREAM, data, len) : -EPIPE;
 }
 
-static unsigned int filled(void *ctx)
+static unsigned int serve_filled(void *ctx)
 {
-	const struct wire_out *out = queue(ctx);
+	const struct wire_out *out = serve_queue(ctx);
 
 	return out ? (unsigned int)(wire_out_pending(out) * 8 / out->limit) : 8;
 }
@@ -93,7 +93,7 @@ static int open_trace(struct serve *s, bool is_launch)
 {
 	int err;
 
-	s->sink = (struct recorder_sink){ s, put_in_queue, filled };
+	s->sink = (struct recorder_sink){ s, put_in_queue, serve_filled };
 	s->wanted.recorder.sink = &s->sink;
 	err = session_new(&s->session, &s->wanted, NULL, is_launch);
 	if (err)
@@ -102,14 +102,14 @@ static int open_trace(struct serve *s, bool is_launch)
 	return session_wait_fd(s->session) < 0 ? 0 : serve_link_watch(s->link, session_wait_fd(s->session));
 }
 
-static int attach(struct serve *s, pid_t pid, bool is_started)
+static int serve_attach(struct serve *s, pid_t pid, bool is_started)
 {
 	return session_count(s->session) < FORWARD_MAX_PROCESSES ? session_attach(s->session, pid, is_started)
 								 : -E2BIG;
 }
 
 /* The processes of the command line, the caller's. 0; or the error of the last name that none has. */
-static int find_all(const struct serve *s, pid_t **out, size_t *nr)
+static int serve_find_all(const struct serve *s, pid_t **out, size_t *nr)
 {
 	int err = 0;
 
@@ -128,15 +128,15 @@ static int find_all(const struct serve *s, pid_t **out, size_t *nr)
 }
 
 /* Attach to all processes of the command line. */
-static int attach_all(struct serve *s)
+static int serve_attach_all(struct serve *s)
 {
 	auto_free pid_t *pids = NULL;
 	size_t nr = 0, nr_attached = 0;
-	int err = find_all(s, &pids, &nr);
+	int err = serve_find_all(s, &pids, &nr);
 
 	session_expect(s->session, nr);
 	for (size_t i = 0; i < nr; i++) {
-		int one = attach(s, pids[i], false);
+		int one = serve_attach(s, pids[i], false);
 
 		nr_attached += !one;
 		if (one)
@@ -151,19 +151,19 @@ static void read_events(const struct serve *s)
 		debug("serve: the stream is broken");
 }
 
-static void on_exec(void *ctx, pid_t pid)
+static void serve_on_exec(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
 	if (!s->session)
 		return;
 	if (!s->is_launched)
-		s->status = attach(s, pid, true);
+		s->status = serve_attach(s, pid, true);
 	else
 		read_events(s);
 }
 
-static void on_mapped(void *ctx, pid_t pid)
+static void serve_on_mapped(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
@@ -171,7 +171,7 @@ static void on_mapped(void *ctx, pid_t pid)
 		session_update(s->session, pid);
 }
 
-static void on_born(void *ctx, pid_t pid)
+static void serve_on_born(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
@@ -179,7 +179,7 @@ static void on_born(void *ctx, pid_t pid)
 		session_born(s->session, pid);
 }
 
-static void on_exiting(void *ctx, pid_t pid, int status)
+static void serve_on_exiting(void *ctx, pid_t pid, int status)
 {
 	struct serve *s = ctx;
 
@@ -201,20 +201,20 @@ static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
 }
 
 /* The last moment at which its threads can be stopped for a verdict, if it is not to run on under a debugger. */
-static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
+static void serve_on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
 	if (why == THREAD_STOP_UNTRACED)
-		on_exiting(ctx, pid, 0);
+		serve_on_exiting(ctx, pid, 0);
 }
 
-static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
+static bool serve_on_trapped(void *ctx, pid_t pid, pid_t tid)
 {
 	const struct serve *s = ctx;
 
 	return s->session && session_trapped(s->session, pid, tid);
 }
 
-static void on_ended(void *ctx, pid_t pid, int status)
+static void serve_on_ended(void *ctx, pid_t pid, int status)
 {
 	struct serve *s = ctx;
 
@@ -242,14 +242,14 @@ int serve_launch(struct serve *s)
 					   /* The source decides which children it traces; watch them all. */
 					   .max_children = max_followed(s) ? UINT32_MAX : 0 };
 	const struct launch_hooks hooks = { .ctx = s,
-					    .exec = on_exec,
-					    .mapped = on_mapped,
-					    .exiting = on_exiting,
-					    .ended = on_ended,
+					    .exec = serve_on_exec,
+					    .mapped = serve_on_mapped,
+					    .exiting = serve_on_exiting,
+					    .ended = serve_on_ended,
 					    .reason = reason_of_stop,
-					    .trapped = on_trapped,
-					    .leaving = on_leaving,
-					    .born = on_born };
+					    .trapped = serve_on_trapped,
+					    .leaving = serve_on_leaving,
+					    .born = serve_on_born };
 	int err;
 
 	s->status = 0;
@@ -267,7 +267,7 @@ int serve_launch(struct serve *s)
 static int attach_or_launch(struct serve *s)
 {
 	if (!s->options.program)
-		return attach_all(s);
+		return serve_attach_all(s);
 	if (!s->is_launched)
 		return serve_launch(s);
 	if (!s->launch || s->has_ended)
@@ -275,10 +275,10 @@ static int attach_or_launch(struct serve *s)
 	/* The program runs already, and only one process can be its tracer: launch must detach first. */
 	if (s->ops->tracer && !launch_leave(s->launch))
 		return -ESRCH;
-	return attach(s, launch_pid(s->launch), false);
+	return serve_attach(s, launch_pid(s->launch), false);
 }
 
-static const char *reason(int err)
+static const char *serve_reason(int err)
 {
 	if (err == -EPERM || err == -EACCES)
 		return "no permission to trace it";
@@ -313,7 +313,7 @@ static int continue_trace(struct serve *s, const struct wire_start *start)
 	return err;
 }
 
-static int begin(struct serve *s, const struct wire_start *start)
+static int serve_begin(struct serve *s, const struct wire_start *start)
 {
 	struct source_choice *choice = &s->wanted.source;
 	int err;
@@ -361,14 +361,14 @@ static void on_start(struct serve *s, struct wire_view *v)
 		return;
 	}
 	is_again = s->session && start->resume_id && start->resume_id == session_forward_id(s->session);
-	err = is_again ? continue_trace(s, start) : begin(s, start);
+	err = is_again ? continue_trace(s, start) : serve_begin(s, start);
 	if (!err) {
 		s->client = serve_link_client(s->link);
 		s->lost_ms = 0;
 		info("serve: a client is there: %s", is_again ? "tracing goes on" : "tracing");
 		return;
 	}
-	serve_stop(s, WIRE_END_ERROR, err == -ENOENT ? "no allocator function in it" : reason(err));
+	serve_stop(s, WIRE_END_ERROR, err == -ENOENT ? "no allocator function in it" : serve_reason(err));
 	serve_link_drop(s->link, "there is nothing to trace for it");
 	s->is_over |= s->is_launched && !s->launch;
 }
@@ -423,7 +423,8 @@ static void on_kill(struct serve *s, struct wire_view *v)
 
 	(void)v;
 	if (!s->options.allow_kill) {
-		say(s, WIRE_NOTE, "the other side does not allow to end its program (serve --allow-kill)");
+		serve_say(s, WIRE_NOTE,
+			  "the other side does not allow to end its program (serve --allow-kill)");
 		return;
 	}
 	if (session_pids(s->session, &pids, &nr))
@@ -432,11 +433,11 @@ static void on_kill(struct serve *s, struct wire_view *v)
 		int err = target_signal(session_forward_target(s->session, pids[i]), SIGTERM);
 
 		if (err && err != -ESRCH)
-			say(s, WIRE_NOTE, strerror(-err));
+			serve_say(s, WIRE_NOTE, strerror(-err));
 	}
 }
 
-static void on_scan(struct serve *s, struct wire_view *v)
+static void serve_on_scan(struct serve *s, struct wire_view *v)
 {
 	serve_scan_begin(s, wire_get_number(v, 4));
 }
@@ -475,16 +476,11 @@ static const struct {
 	bool ends_trace; /* perhaps */
 	void (*take)(struct serve *s, struct wire_view *v);
 } handlers[] = {
-	{ WIRE_START, false, true, on_start },
-	{ WIRE_TUNE, true, false, on_tune },
-	{ WIRE_DETACH, true, true, on_detach },
-	{ WIRE_KILL, true, false, on_kill },
-	{ WIRE_SCAN, true, false, on_scan },
-	{ WIRE_BLOCKS, true, false, on_blocks },
-	{ WIRE_BLOCKS_END, true, false, on_blocks_end },
-	{ WIRE_SCAN_OVER, true, false, on_scan_over },
-	{ WIRE_LET_EXIT, true, false, on_let_exit },
-	{ WIRE_WHY, true, false, on_why },
+	{ WIRE_START, false, true, on_start },		 { WIRE_TUNE, true, false, on_tune },
+	{ WIRE_DETACH, true, true, on_detach },		 { WIRE_KILL, true, false, on_kill },
+	{ WIRE_SCAN, true, false, serve_on_scan },	 { WIRE_BLOCKS, true, false, on_blocks },
+	{ WIRE_BLOCKS_END, true, false, on_blocks_end }, { WIRE_SCAN_OVER, true, false, on_scan_over },
+	{ WIRE_LET_EXIT, true, false, on_let_exit },	 { WIRE_WHY, true, false, on_why },
 };
 
 /* In a hook of the launch nothing of the trace may be freed: keep @f. */
@@ -594,7 +590,7 @@ static void look_at_program(struct serve *s)
 	if (!s->launch || !launch_poll(s->launch))
 		return;
 	if (s->session && !s->has_ended)
-		on_ended(s, launch_pid(s->launch), launch_status(s->launch));
+		serve_on_ended(s, launch_pid(s->launch), launch_status(s->launch));
 	s->has_ended = true;
 	if (s->session && s->wanted.source.max_followed)
 		return;

@@ -50,7 +50,7 @@ struct serve_link {
 };
 
 /* Watch @p; for room to write only if its queue is not empty. */
-static int watch(const struct serve_link *l, struct peer *p, u32 about, int op)
+static int remote_serve_link_watch(const struct serve_link *l, struct peer *p, u32 about, int op)
 {
 	struct epoll_event in = { .events = EPOLLIN, .data.u32 = about };
 	struct epoll_event out = { .events = EPOLLOUT, .data.u32 = about };
@@ -125,7 +125,7 @@ static void add_stranger(struct serve_link *l, int in_fd, int out_fd, bool is_bo
 	l->nr_strangers++;
 	err = wire_auth_begin(&p->auth, true, l->options.token, &p->out);
 	if (!err)
-		err = watch(l, p, p - l->strangers, EPOLL_CTL_ADD);
+		err = remote_serve_link_watch(l, p, p - l->strangers, EPOLL_CTL_ADD);
 	if (!err)
 		return;
 	log_refused(l, strerror(-err));
@@ -160,12 +160,12 @@ static int flush_peer(const struct serve_link *l, struct peer *p, u32 about)
 	int err = wire_out_write(&p->out, p->out_fd);
 
 	if (!err && p->wants_write != !!wire_out_pending(&p->out))
-		err = watch(l, p, about, EPOLL_CTL_MOD);
+		err = remote_serve_link_watch(l, p, about, EPOLL_CTL_MOD);
 	return err;
 }
 
 /* @p has proved that it knows the token: make it the client, unless there is one. */
-static void promote(struct serve_link *l, struct peer *p)
+static void serve_link_promote(struct serve_link *l, struct peer *p)
 {
 	struct peer *c = &l->client;
 	u32 about = p - l->strangers;
@@ -192,7 +192,7 @@ static void promote(struct serve_link *l, struct peer *p)
 	l->nr_clients++;
 	if (l->is_full)
 		look_at_listener(l, true);
-	if (watch(l, c, ABOUT_CLIENT, EPOLL_CTL_MOD) || flush_peer(l, c, ABOUT_CLIENT))
+	if (remote_serve_link_watch(l, c, ABOUT_CLIENT, EPOLL_CTL_MOD) || flush_peer(l, c, ABOUT_CLIENT))
 		serve_link_drop(l, "cannot write to it");
 }
 
@@ -218,7 +218,7 @@ static void read_stranger(struct serve_link *l, struct peer *p)
 	while (!err && (more = wire_in_next(&p->in, &f)) == 1)
 		err = wire_auth_take(&p->auth, &f, &p->out);
 	if (err == 1) {
-		promote(l, p);
+		serve_link_promote(l, p);
 		return;
 	}
 	if (more < 0)
@@ -337,7 +337,7 @@ int serve_link_poll(struct serve_link *l, struct wire_frame *frame)
 	return l->is_over ? -EPIPE : 0;
 }
 
-static int listen_at(struct serve_link *l, const struct net_addr *a)
+static int serve_link_listen_at(struct serve_link *l, const struct net_addr *a)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = ABOUT_LISTENER };
 	int err = net_listen(&l->listener, a);
@@ -369,7 +369,7 @@ int serve_link_new(struct serve_link **out, const struct serve_link_options *o)
 		error("serve: epoll: %s", strerror(-err));
 	}
 	if (!err && o->listen)
-		err = listen_at(l, o->listen);
+		err = serve_link_listen_at(l, o->listen);
 	if (err) {
 		serve_link_free(l);
 		return err;

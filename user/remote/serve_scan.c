@@ -135,7 +135,7 @@ void serve_scan_end(struct serve *s)
 	s->scan = NULL;
 }
 
-static void put(struct serve *s, u8 kind, const void *data, size_t len)
+static void serve_scan_put(struct serve *s, u8 kind, const void *data, size_t len)
 {
 	struct wire_out *out = serve_link_out(s->link);
 
@@ -144,7 +144,7 @@ static void put(struct serve *s, u8 kind, const void *data, size_t len)
 }
 
 /* End the scan, and send the reason to the client. */
-static void give_up(struct serve *s, int err)
+static void serve_scan_give_up(struct serve *s, int err)
 {
 	struct scan_reason why =
 		scan_reason(err, s->scan ? s->scan->pid : 0, s->scan ? s->scan->max_pause_ns : 0);
@@ -152,11 +152,11 @@ static void give_up(struct serve *s, int err)
 
 	serve_scan_end(s);
 	memcpy(body + 1, why.text, strlen(why.text));
-	put(s, WIRE_SCANNED, body, 1 + strlen(why.text));
+	serve_scan_put(s, WIRE_SCANNED, body, 1 + strlen(why.text));
 }
 
 /* Send a mark: the stream has all events until now, and no later ones. */
-static int mark(struct serve *s, pid_t pid, enum wire_mark what)
+static int serve_scan_mark(struct serve *s, pid_t pid, enum wire_mark what)
 {
 	u8 data[8];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -165,7 +165,7 @@ static int mark(struct serve *s, pid_t pid, enum wire_mark what)
 	wire_put_number(&b, pid, 4);
 	wire_put_number(&b, what, 1);
 	if (!err)
-		put(s, WIRE_MARK, b.data, b.len);
+		serve_scan_put(s, WIRE_MARK, b.data, b.len);
 	return err;
 }
 
@@ -176,7 +176,7 @@ void serve_scan_begin(struct serve *s, u32 pid)
 	serve_scan_end(s);
 	if (!n || !session_find(s->session, pid)) {
 		free(n);
-		give_up(s, n ? -ESRCH : -ENOMEM);
+		serve_scan_give_up(s, n ? -ESRCH : -ENOMEM);
 		return;
 	}
 	n->serve = s;
@@ -186,18 +186,18 @@ void serve_scan_begin(struct serve *s, u32 pid)
 	n->heard_ms = clock_now_ms();
 	s->scan = n;
 	if (session_forward_poll(s->session) || !session_find(s->session, pid)) {
-		give_up(s, -ESRCH);
+		serve_scan_give_up(s, -ESRCH);
 		return;
 	}
 	n->losses = session_forward_losses(s->session, pid);
 	n->listener.event = log_event;
 	session_listen(s->session, &n->listener);
-	if (mark(s, n->pid, WIRE_MARK_BLOCKS))
-		give_up(s, -EIO);
+	if (serve_scan_mark(s, n->pid, WIRE_MARK_BLOCKS))
+		serve_scan_give_up(s, -EIO);
 }
 
 /* Check that the body is a list of blocks in order, and count them. */
-static int check(struct serve_scan *n, struct wire_view v)
+static int serve_scan_check(struct serve_scan *n, struct wire_view v)
 {
 	struct heap_block block;
 
@@ -221,10 +221,10 @@ void serve_scan_blocks(struct serve *s, struct wire_view *v)
 		return;
 	n->heard_ms = clock_now_ms();
 	n->nr_bytes += sizeof(*list) + v->len;
-	err = n->nr_bytes > MAX_BLOCK_BYTES ? -EOVERFLOW : check(n, *v);
+	err = n->nr_bytes > MAX_BLOCK_BYTES ? -EOVERFLOW : serve_scan_check(n, *v);
 	list = err ? NULL : malloc(sizeof(*list) + v->len);
 	if (!list) {
-		give_up(s, err ? err : -ENOMEM);
+		serve_scan_give_up(s, err ? err : -ENOMEM);
 		return;
 	}
 	list->next = NULL;
@@ -234,9 +234,9 @@ void serve_scan_blocks(struct serve *s, struct wire_view *v)
 	n->last = &list->next;
 }
 
-/* Call @visit for each block. check() has found no error in them. */
-static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
-		    void *visit_ctx)
+/* Call @visit for each block. serve_scan_check() has found no error in them. */
+static int serve_scan_for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+			       void *visit_ctx)
 {
 	const struct serve_scan *n = ctx;
 	struct wire_scan_at at = { 0 };
@@ -258,7 +258,7 @@ static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct 
 }
 
 /* Read events while another thread works on the scan. Otherwise the ring of the source would overflow. */
-static bool read_on(void *ctx)
+static bool serve_scan_read_on(void *ctx)
 {
 	struct serve *s = ctx;
 
@@ -271,17 +271,19 @@ static bool read_on(void *ctx)
 }
 
 /* struct scan_books. */
-static const struct cover_map *cover(const void *ctx)
+static const struct cover_map *serve_scan_cover(const void *ctx)
 {
 	const struct serve_scan *n = ctx;
 
 	return n->cover;
 }
 
-static int begin(void *arg)
+static int remote_serve_scan_begin(void *arg)
 {
 	struct serve_scan *n = arg;
-	const struct scan_books books = { .ctx = n, .for_each = for_each, .cover = cover };
+	const struct scan_books books = { .ctx = n,
+					  .for_each = serve_scan_for_each,
+					  .cover = serve_scan_cover };
 
 	return scan_new(&n->scan, &books, &n->so);
 }
@@ -299,7 +301,7 @@ static void end_body(struct serve_scan *n)
 	wire_put_number(&length, n->verdicts.len - n->body, BODY_LEN);
 }
 
-static int put_verdict(void *ctx, const struct scan_block_info *info)
+static int serve_scan_put_verdict(void *ctx, const struct scan_block_info *info)
 {
 	struct serve_scan *n = ctx;
 	struct wire_body *b = &n->verdicts;
@@ -315,12 +317,12 @@ static int put_verdict(void *ctx, const struct scan_block_info *info)
 	return 0;
 }
 
-static int judge(void *arg)
+static int serve_scan_judge(void *arg)
 {
 	struct serve_scan *n = arg;
 	int err = scan_judge(n->scan);
 
-	return err ? err : scan_for_each(n->scan, put_verdict, n);
+	return err ? err : scan_for_each(n->scan, serve_scan_put_verdict, n);
 }
 
 /* Fail if events were lost since the mark: then the blocks of the two sides differ. */
@@ -331,7 +333,7 @@ static int has_gaps(struct serve_scan *n)
 	return memcmp(&now, &n->losses, sizeof(now)) ? -ENODATA : n->err;
 }
 
-static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+static int serve_scan_read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
 {
 	const struct serve *s = ctx;
 
@@ -367,7 +369,7 @@ static int call_held(void *ctx, struct thread_request *request)
 }
 
 /* snapshot_options. */
-static void copying(void *ctx, pid_t pid, bool is_on)
+static void serve_scan_copying(void *ctx, pid_t pid, bool is_on)
 {
 	const struct serve *s = ctx;
 
@@ -376,7 +378,7 @@ static void copying(void *ctx, pid_t pid, bool is_on)
 }
 
 /* struct kernel_words. */
-static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+static int serve_scan_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
 {
 	const struct serve_scan *n = ctx;
 	const struct serve *s = n->serve;
@@ -386,12 +388,12 @@ static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void
 }
 
 /* Does somebody here trace the process by ptrace? */
-static bool is_held(const struct serve_scan *n)
+static bool serve_scan_is_held(const struct serve_scan *n)
 {
 	return n->serve->ops->tracer || (n->serve->launch && launch_watches(n->serve->launch, n->pid));
 }
 
-static int read_memory(void *arg)
+static int serve_scan_read_memory(void *arg)
 {
 	struct serve_scan *n = arg;
 
@@ -399,20 +401,20 @@ static int read_memory(void *arg)
 }
 
 /* Stop the process, and take its last events. */
-static int stop_process(struct serve_scan *n, const struct snapshot_holder *holder)
+static int serve_scan_stop_process(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	struct serve *s = n->serve;
-	const struct kernel_words kernel = { n, kernel_words };
+	const struct kernel_words kernel = { n, serve_scan_kernel_words };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
 					     .nr_jobs = s->options.nr_jobs,
 					     .kernel = s->ops->kernel_words ? &kernel : NULL,
-					     .copying = copying,
+					     .copying = serve_scan_copying,
 					     .copying_ctx = s,
 					     .way = n->plan.way,
 					     .precopy = n->plan.precopy,
-					     .is_traced = n->is_exiting || is_held(n),
+					     .is_traced = n->is_exiting || serve_scan_is_held(n),
 					     .is_ending = n->is_exiting,
-					     .holder = is_held(n) ? holder : NULL };
+					     .holder = serve_scan_is_held(n) ? holder : NULL };
 	int err = snapshot_stop_new(&n->snap, n->pid, &so);
 
 	if (!err)
@@ -422,13 +424,13 @@ static int stop_process(struct serve_scan *n, const struct snapshot_holder *hold
 	/* The heap of the report is then the heap of this moment. */
 	if (!err && n->is_last)
 		session_forward_pause(s->session, n->pid);
-	return err ? err : mark(s, n->pid, WIRE_MARK_MOMENT);
+	return err ? err : serve_scan_mark(s, n->pid, WIRE_MARK_MOMENT);
 }
 
 /* The process runs again, and nothing is left in it. */
-static void end_moment(struct serve_scan *n, u64 start_ns)
+static void serve_scan_end_moment(struct serve_scan *n, u64 start_ns)
 {
-	if (!n->is_exiting && is_held(n))
+	if (!n->is_exiting && serve_scan_is_held(n))
 		release_held(n->serve);
 	courtesy_hurry_end(&n->hurry);
 	n->pause_ns = clock_now_ns() - start_ns;
@@ -436,30 +438,30 @@ static void end_moment(struct serve_scan *n, u64 start_ns)
 		snapshot_plan_free(&n->plan);
 }
 
-static struct snapshot_plan_options plan_options(const struct serve_scan *n,
-						 const struct snapshot_holder *holder)
+static struct snapshot_plan_options serve_scan_plan_options(const struct serve_scan *n,
+							    const struct snapshot_holder *holder)
 {
 	return (struct snapshot_plan_options){ .pid = n->pid,
 					       .way = n->serve->options.snapshot,
 					       .max_copy = n->serve->options.max_copy,
 					       .max_pause_ns = n->max_pause_ns,
 					       .nr_jobs = n->serve->options.nr_jobs,
-					       .holder = is_held(n) ? holder : NULL };
+					       .holder = serve_scan_is_held(n) ? holder : NULL };
 }
 
-static int read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
+static int serve_scan_read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
 {
-	const struct snapshot_plan_options po = plan_options(n, holder);
+	const struct snapshot_plan_options po = serve_scan_plan_options(n, holder);
 	u64 start_ns = clock_now_ns();
 	int err, copy_err;
 
 	courtesy_at_once(&n->hurry);
-	err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
+	err = n->is_exiting || !serve_scan_is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
 	if (err) {
 		courtesy_hurry_end(&n->hurry);
 		return err;
 	}
-	err = stop_process(n, holder);
+	err = serve_scan_stop_process(n, holder);
 	if (!err && n->has_all)
 		n->cover = session_forward_hold_cover(n->serve->session, n->pid);
 	copy_err = err ? err : snapshot_copy_stopped(n->snap);
@@ -468,41 +470,41 @@ static int read_moment(struct serve_scan *n, const struct snapshot_holder *holde
 		/* Events are those of a later time from now on. */
 		stop_listening(n);
 		snapshot_let_go(n->snap);
-		end_moment(n, start_ns);
-		err = backlog_work(read_memory, n, read_on, n->serve);
+		serve_scan_end_moment(n, start_ns);
+		err = backlog_work(serve_scan_read_memory, n, serve_scan_read_on, n->serve);
 		snapshot_resume(n->snap);
 		return err;
 	}
 	if (!err && !IS_AGENT)
 		err = snapshot_plan_check_uncopied(&n->plan, &po, copy_err);
 	if (!err)
-		err = read_memory(n);
+		err = serve_scan_read_memory(n);
 	if (n->snap)
 		snapshot_resume(n->snap);
-	end_moment(n, start_ns);
+	serve_scan_end_moment(n, start_ns);
 	return err;
 }
 
-static int copy_ahead(void *arg)
+static int serve_scan_copy_ahead(void *arg)
 {
 	struct serve_scan *n = arg;
-	const struct snapshot_plan_options po = plan_options(n, NULL);
+	const struct snapshot_plan_options po = serve_scan_plan_options(n, NULL);
 
 	snapshot_plan_copy(&n->plan, &po);
 	return 0;
 }
 
 /* Choose the way, and copy ahead what can be. A process that is going to end may stand. */
-static int make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
+static int serve_scan_make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
 {
-	const struct snapshot_plan_options po = plan_options(n, holder);
+	const struct snapshot_plan_options po = serve_scan_plan_options(n, holder);
 	int err;
 
 	n->plan.way = SNAPSHOT_STOP;
 	if (IS_AGENT || n->is_exiting)
 		return 0;
 	snapshot_plan_open(&n->plan, &po);
-	err = n->plan.precopy ? backlog_work(copy_ahead, n, read_on, n->serve) : 0;
+	err = n->plan.precopy ? backlog_work(serve_scan_copy_ahead, n, serve_scan_read_on, n->serve) : 0;
 	if (!err)
 		err = snapshot_plan_check(&n->plan, &po, n->plan.way);
 	if (!err)
@@ -510,15 +512,15 @@ static int make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
 	return err ? err : has_gaps(n);
 }
 
-static int find(struct serve_scan *n)
+static int serve_scan_find(struct serve_scan *n)
 {
 	struct serve *s = n->serve;
 	const struct snapshot_holder holder = { .ctx = s,
-						.read_regs = s->ops->tracer ? read_regs : NULL,
+						.read_regs = s->ops->tracer ? serve_scan_read_regs : NULL,
 						.stop = stop_held,
 						.release = release_held,
 						.call = IS_AGENT ? NULL : call_held };
-	int err = backlog_work(begin, n, read_on, s);
+	int err = backlog_work(remote_serve_scan_begin, n, serve_scan_read_on, s);
 
 	for (size_t i = 0; i < n->nr_log && !err; i++)
 		err = scan_event(n->scan, &n->log[i]);
@@ -527,14 +529,14 @@ static int find(struct serve_scan *n)
 	if (!err)
 		err = has_gaps(n);
 	if (!err)
-		err = make_plan(n, &holder);
+		err = serve_scan_make_plan(n, &holder);
 	if (!err)
-		err = read_moment(n, &holder);
+		err = serve_scan_read_moment(n, &holder);
 	if (!IS_AGENT)
 		snapshot_plan_free(&n->plan);
 	session_forward_release_cover(s->session);
 	stop_listening(n);
-	return err ? err : backlog_work(judge, n, read_on, s);
+	return err ? err : backlog_work(serve_scan_judge, n, serve_scan_read_on, s);
 }
 
 void serve_scan_run(struct serve *s, struct wire_view *v)
@@ -546,7 +548,7 @@ void serve_scan_run(struct serve *s, struct wire_view *v)
 	if (!n || n->step != STEP_BLOCKS)
 		return;
 	if (wire_get_wish(v, &wish) || wish.nr_blocks != n->nr_blocks) {
-		give_up(s, -EPROTO);
+		serve_scan_give_up(s, -EPROTO);
 		return;
 	}
 	n->so.is_partial = wish.is_partial;
@@ -561,9 +563,9 @@ void serve_scan_run(struct serve *s, struct wire_view *v)
 		n->max_pause_ns = s->options.max_pause_ns;
 	if (wish.max_pause_ns && wish.max_pause_ns < n->max_pause_ns)
 		n->max_pause_ns = wish.max_pause_ns;
-	err = find(n);
+	err = serve_scan_find(n);
 	if (err) {
-		give_up(s, err);
+		serve_scan_give_up(s, err);
 		return;
 	}
 	n->step = STEP_SENDING;
@@ -588,7 +590,7 @@ static void send_result(struct serve *s, const struct serve_scan *n)
 	wire_put_number(&b, n->nr_verdicts, 8);
 	debug("scan: %" PRIu64 " blocks came in %" PRIu64 " bytes, %" PRIu64 " verdicts go in %zu",
 	      n->nr_blocks, n->nr_bytes, n->nr_verdicts, n->verdicts.len);
-	put(s, WIRE_SCANNED, b.data, b.len);
+	serve_scan_put(s, WIRE_SCANNED, b.data, b.len);
 }
 
 /* Send as much of the chain as the queue has room for. */
@@ -601,17 +603,17 @@ static void send_chain(struct serve *s, struct serve_scan *n, const struct wire_
 		while (n->nr_sent < n->chain->nr && b.size - b.len >= WIRE_STEP_MAX)
 			wire_put_step(&b, &n->step_at, &n->chain->steps[n->nr_sent++]);
 		if (b.len) {
-			put(s, WIRE_CHAIN, b.data, b.len);
+			serve_scan_put(s, WIRE_CHAIN, b.data, b.len);
 			continue;
 		}
 		wire_put_chain_end(&b, n->chain, n->snap->word_size);
-		put(s, WIRE_CHAIN_END, b.data, b.len);
+		serve_scan_put(s, WIRE_CHAIN_END, b.data, b.len);
 		free(n->chain);
 		n->chain = NULL;
 	}
 }
 
-static int find_chain(void *arg)
+static int serve_scan_find_chain(void *arg)
 {
 	struct serve_scan *n = arg;
 	int err = n->whys ? 0 : scan_whys_new(&n->whys, n->scan);
@@ -630,8 +632,8 @@ void serve_scan_why(struct serve *s, struct wire_view *v)
 	n->why_addr = wire_get_number(v, 8);
 	n->nr_sent = 0;
 	n->step_at = 0;
-	if (backlog_work(find_chain, n, read_on, s))
-		put(s, WIRE_CHAIN_END, &none, sizeof(none));
+	if (backlog_work(serve_scan_find_chain, n, serve_scan_read_on, s))
+		serve_scan_put(s, WIRE_CHAIN_END, &none, sizeof(none));
 	else
 		serve_scan_round(s);
 }
@@ -642,7 +644,7 @@ static bool is_waiting(struct serve *s, struct serve_scan *n, const struct wire_
 	u64 silent_ms = clock_now_ms() - n->heard_ms;
 
 	if (n->step == STEP_BLOCKS && silent_ms >= BLOCKS_MS)
-		give_up(s, -ETIMEDOUT);
+		serve_scan_give_up(s, -ETIMEDOUT);
 	else if (n->step == STEP_QUESTIONS && n->chain)
 		send_chain(s, n, out);
 	else if (n->step == STEP_QUESTIONS && silent_ms >= QUESTIONS_MS)
@@ -663,7 +665,7 @@ void serve_scan_round(struct serve *s)
 		struct wire_view v = { n->verdicts.data + n->sent, BODY_LEN, false };
 		size_t len = wire_get_number(&v, BODY_LEN);
 
-		put(s, WIRE_VERDICTS, v.data, len);
+		serve_scan_put(s, WIRE_VERDICTS, v.data, len);
 		n->sent += BODY_LEN + len;
 	}
 	if (n->sent < n->verdicts.len)
@@ -680,7 +682,7 @@ void serve_scan_exiting(struct serve *s, pid_t pid)
 	u64 heard_ms = clock_now_ms();
 	struct wire_frame f;
 
-	if (!s->client || !s->wants_exit_scan || mark(s, pid, WIRE_MARK_EXITING))
+	if (!s->client || !s->wants_exit_scan || serve_scan_mark(s, pid, WIRE_MARK_EXITING))
 		return;
 	s->exiting = pid;
 	/* The client may first finish the scan of another process. */
@@ -693,7 +695,7 @@ void serve_scan_exiting(struct serve *s, pid_t pid)
 		if (!got) {
 			serve_scan_round(s);
 			/* The other processes go on. */
-			read_on(s);
+			serve_scan_read_on(s);
 			serve_link_wait(s->link, ROUND_MS);
 			continue;
 		}

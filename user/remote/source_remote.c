@@ -24,7 +24,7 @@ int source_remote_put(struct remote_source *s, u8 kind, const void *data, size_t
 	return out ? wire_put(out, kind, data, len) : -ENOTCONN;
 }
 
-static void end(struct remote_source *s, enum remote_life life, const char *why)
+static void source_remote_end(struct remote_source *s, enum remote_life life, const char *why)
 {
 	if (source_remote_is_over(s))
 		return;
@@ -33,7 +33,7 @@ static void end(struct remote_source *s, enum remote_life life, const char *why)
 }
 
 /* Ask for a stream, and say which events of the last stream have come. */
-static void ask(struct remote_source *s)
+static void source_remote_ask(struct remote_source *s)
 {
 	auto_free struct wire_start *start = calloc(1, sizeof(*start));
 	auto_free u8 *data = malloc(WIRE_START_MAX);
@@ -85,7 +85,7 @@ static void on_stopped(struct remote_source *s, struct wire_view *v)
 	wire_get_text(v, text, sizeof(text));
 	if (has_failed && !text[0])
 		snprintf(text, sizeof(text), "it cannot be traced over there");
-	end(s, has_failed ? REMOTE_FAILED : REMOTE_COMPLETE, text);
+	source_remote_end(s, has_failed ? REMOTE_FAILED : REMOTE_COMPLETE, text);
 	/* The server waits for that: serve_link_finish(). */
 	remote_link_drop(s->link, "");
 }
@@ -153,11 +153,12 @@ static int on_stream(struct remote_source *s, const struct wire_frame *f, const 
 	if (!err)
 		return 0;
 	snprintf(why, sizeof(why), "what the other side sends is damaged: %s", remote_stream_why(s->stream));
-	end(s, REMOTE_BROKEN, why);
+	source_remote_end(s, REMOTE_BROKEN, why);
 	return err == -ENOMEM ? err : 0;
 }
 
-static int on_frame(struct remote_source *s, const struct wire_frame *f, const struct sink *sink)
+static int source_remote_on_frame(struct remote_source *s, const struct wire_frame *f,
+				  const struct sink *sink)
 {
 	struct wire_view v = { f->data, f->len, false };
 
@@ -182,14 +183,15 @@ static void on_lost(struct remote_source *s)
 	u64 now = clock_now_ms();
 
 	if (!t->was_started && !s->options.link.is_listening) {
-		end(s, REMOTE_BROKEN, remote_link_why(s->link));
+		source_remote_end(s, REMOTE_BROKEN, remote_link_why(s->link));
 		return;
 	}
 	forget_connection(s);
 	if (!t->was_started)
 		return;
 	if (t->life == REMOTE_STOPPING) {
-		end(s, REMOTE_BROKEN, "connection lost while the last events were on their way");
+		source_remote_end(s, REMOTE_BROKEN,
+				  "connection lost while the last events were on their way");
 		return;
 	}
 	if (!t->lost_ms) {
@@ -197,7 +199,7 @@ static void on_lost(struct remote_source *s)
 		warn("connect: connection lost: %s; trying again for 60 s", remote_link_why(s->link));
 	}
 	if (now - t->lost_ms >= KEEP_MS)
-		end(s, REMOTE_BROKEN, lost_for_good);
+		source_remote_end(s, REMOTE_BROKEN, lost_for_good);
 }
 
 /* Keep the connection up. True if frames may have come. */
@@ -208,10 +210,10 @@ static bool poll_link(struct remote_source *s)
 	switch (remote_link_poll(s->link)) {
 	case REMOTE_UP:
 		if (s->trace.start == START_NOT_ASKED)
-			ask(s);
+			source_remote_ask(s);
 		return true;
 	case REMOTE_OVER:
-		end(s, REMOTE_BROKEN, was_tracing ? lost_for_good : remote_link_why(s->link));
+		source_remote_end(s, REMOTE_BROKEN, was_tracing ? lost_for_good : remote_link_why(s->link));
 		return false;
 	case REMOTE_AWAY:
 		on_lost(s);
@@ -231,7 +233,7 @@ int source_remote_take(struct remote_source *s, const struct sink *sink, bool is
 		before = nr;
 		while (!err && !source_remote_is_over(s) && (!s->mark.is_reached || is_past) &&
 		       remote_link_next(s->link, &f) == 1) {
-			err = on_frame(s, &f, sink);
+			err = source_remote_on_frame(s, &f, sink);
 			bytes += f.len;
 			nr++;
 		}
@@ -241,14 +243,14 @@ int source_remote_take(struct remote_source *s, const struct sink *sink, bool is
 	return nr || !source_remote_is_over(s) ? nr : -ENODATA;
 }
 
-static int poll_records(struct source *source, const struct sink *sink)
+static int source_remote_poll_records(struct source *source, const struct sink *sink)
 {
 	struct remote_source *s = remote_self(source);
 
 	return source_remote_take(s, sink, false);
 }
 
-static void free_source(struct source *source)
+static void source_remote_free_source(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
 
@@ -275,7 +277,7 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 	if (!err)
 		err = remote_link_new(&s->link, &o->link);
 	if (err)
-		free_source((struct source *)s);
+		source_remote_free_source((struct source *)s);
 	else
 		*out = (struct source *)s;
 	return err;
@@ -310,7 +312,7 @@ void source_remote_stop(struct source *source)
 		return;
 	s->trace.life = REMOTE_STOPPING;
 	if (source_remote_put(s, WIRE_DETACH, NULL, 0))
-		end(s, REMOTE_BROKEN, s->trace.was_started ? lost_for_good : "");
+		source_remote_end(s, REMOTE_BROKEN, s->trace.was_started ? lost_for_good : "");
 }
 
 int source_remote_farewell(struct source *source, u8 bytes[WIRE_HEADER_LEN])
@@ -351,7 +353,7 @@ void source_remote_leave(struct source *source, const char *why)
 	source_remote_stop(source);
 	/* Should the other side be alive after all, it finds the request before the end of the connection. */
 	remote_link_poll(s->link);
-	end(s, REMOTE_BROKEN, why);
+	source_remote_end(s, REMOTE_BROKEN, why);
 }
 
 u64 source_remote_bytes(const struct source *source)
@@ -383,7 +385,7 @@ int source_remote_kill(struct source *source)
 	return s->trace.may_kill ? source_remote_put(s, WIRE_KILL, NULL, 0) : -EPERM;
 }
 
-static int update(struct source *source, struct target *t)
+static int source_remote_update(struct source *source, struct target *t)
 {
 	struct remote_source *s = remote_self(source);
 	int changed = remote_stream_update(s->stream, t);
@@ -399,7 +401,7 @@ static int wait_fd(struct source *source)
 	return remote_link_fd(s->link);
 }
 
-static void forget(struct source *source, pid_t pid)
+static void source_remote_forget(struct source *source, pid_t pid)
 {
 	struct remote_source *s = remote_self(source);
 
@@ -407,25 +409,25 @@ static void forget(struct source *source, pid_t pid)
 }
 
 /* The server pauses its processes itself. */
-static void pause_process(struct source *source, pid_t pid)
+static void source_remote_pause_process(struct source *source, pid_t pid)
 {
 	(void)source;
 	(void)pid;
 }
 
-static struct losses losses_of(struct source *source, pid_t pid)
+static struct losses source_remote_losses_of(struct source *source, pid_t pid)
 {
 	struct remote_source *s = remote_self(source);
 
 	return remote_stream_losses(s->stream, pid);
 }
 
-static void detach(struct source *source)
+static void source_remote_detach(struct source *source)
 {
 	source_remote_stop(source);
 }
 
-static int describe(struct source *source, pid_t pid, struct target **out)
+static int source_remote_describe(struct source *source, pid_t pid, struct target **out)
 {
 	struct remote_source *s = remote_self(source);
 
@@ -448,7 +450,7 @@ static u64 began_over_there(struct source *source)
 	return remote_stream_hello(s->stream)->mono_ns;
 }
 
-static const char *backend(struct source *source)
+static const char *source_remote_backend(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
 	const char *name = remote_stream_hello(s->stream)->backend;
@@ -464,10 +466,10 @@ static bool is_broken_off(const struct source *source)
 }
 
 static const struct source_told_ops told = {
-	.target = describe,
+	.target = source_remote_describe,
 	.now_ns = clock_over_there,
 	.began_ns = began_over_there,
-	.backend = backend,
+	.backend = source_remote_backend,
 	.is_broken_off = is_broken_off,
 	.scan_begin = source_remote_scan_begin,
 	.scan_blocks = source_remote_scan_blocks,
@@ -481,13 +483,13 @@ static const struct source_told_ops told = {
 const struct source_ops source_remote = {
 	.name = "remote",
 	.told = &told,
-	.update = update,
+	.update = source_remote_update,
 	.wait_fd = wait_fd,
-	.poll = poll_records,
-	.pause = pause_process,
-	.resume = pause_process,
-	.losses = losses_of,
-	.forget = forget,
-	.detach = detach,
-	.free = free_source,
+	.poll = source_remote_poll_records,
+	.pause = source_remote_pause_process,
+	.resume = source_remote_pause_process,
+	.losses = source_remote_losses_of,
+	.forget = source_remote_forget,
+	.detach = source_remote_detach,
+	.free = source_remote_free_source,
 };

@@ -26,13 +26,13 @@ static bool is_tuned(const struct remote_source *s)
 	return !s->tuning.nr_unanswered || s->trace.start != START_DONE;
 }
 
-static int fail(int err, const char *text, char *why, size_t size)
+static int source_remote_command_fail(int err, const char *text, char *why, size_t size)
 {
 	snprintf(why, size, "%s", text);
 	return err;
 }
 
-static int ask(struct remote_source *s, const struct tuning *t, const struct sink *sink)
+static int source_remote_command_ask(struct remote_source *s, const struct tuning *t, const struct sink *sink)
 {
 	u8 data[WIRE_TUNE_LEN];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -57,16 +57,18 @@ int source_remote_tune(struct source *source, const struct tuning *t, const stru
 	int err;
 
 	if (source_remote_is_over(s) || s->trace.start != START_DONE)
-		return fail(-ENOTCONN, "there is no connection now", why, size);
-	err = ask(s, t, sink);
+		return source_remote_command_fail(-ENOTCONN, "there is no connection now", why, size);
+	err = source_remote_command_ask(s, t, sink);
 	if (err == -ENOTCONN || err == -ENODATA)
-		return fail(-ENOTCONN, "the connection was lost: not known whether it was done", why, size);
+		return source_remote_command_fail(
+			-ENOTCONN, "the connection was lost: not known whether it was done", why, size);
 	if (err == -ETIMEDOUT || err == -EINTR)
-		return fail(err, "the other side does not answer", why, size);
+		return source_remote_command_fail(err, "the other side does not answer", why, size);
 	if (err)
-		return fail(err, strerror(-err), why, size);
+		return source_remote_command_fail(err, strerror(-err), why, size);
 	if (s->tuning.is_refused)
-		return fail(-EOPNOTSUPP, s->tuning.why[0] ? s->tuning.why : "refused over there", why, size);
+		return source_remote_command_fail(
+			-EOPNOTSUPP, s->tuning.why[0] ? s->tuning.why : "refused over there", why, size);
 	s->tuning.now = *t;
 	return 0;
 }

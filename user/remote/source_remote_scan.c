@@ -89,7 +89,7 @@ void source_remote_lose_scan(struct remote_source *s)
 	snprintf(n->why, sizeof(n->why), "the connection was lost");
 }
 
-static int fail(struct remote_source *s, struct source_scan *o, int err)
+static int source_remote_scan_fail(struct remote_source *s, struct source_scan *o, int err)
 {
 	bool is_given_up = err == -EINTR || err == -ETIMEDOUT || s->scan.state == REMOTE_SCAN_GIVEN_UP;
 	char text[144];
@@ -106,7 +106,7 @@ static int fail(struct remote_source *s, struct source_scan *o, int err)
 }
 
 /* Has a signal come that wants heaptap to end? Work that began less than PATIENCE_MS ago is finished all the same. */
-static bool is_called_off(u64 began_ms)
+static bool source_remote_scan_is_called_off(u64 began_ms)
 {
 	return clock_now_ms() - began_ms >= PATIENCE_MS && control_is_stop_pending();
 }
@@ -123,7 +123,7 @@ int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is
 		if (nr < 0)
 			return nr;
 		/* A server that sends without end must not keep heaptap from ending. */
-		if (is_called_off(began_ms))
+		if (source_remote_scan_is_called_off(began_ms))
 			return -EINTR;
 		if (nr)
 			heard_ms = clock_now_ms();
@@ -180,14 +180,14 @@ int source_remote_scan_begin(struct source *source, struct source_scan *o)
 
 	if (err) {
 		s->scan.why[0] = '\0';
-		return fail(s, o, err);
+		return source_remote_scan_fail(s, o, err);
 	}
 	s->scan = (struct remote_scan){ .state = REMOTE_SCAN_RUNNING, .pid = o->pid };
 	wire_put_number(&b, o->pid, 4);
 	err = source_remote_put(s, WIRE_SCAN, b.data, b.len);
 	if (!err)
 		err = wait_until(s, o->sink, false, is_at_mark);
-	return err ? fail(s, o, err) : 0;
+	return err ? source_remote_scan_fail(s, o, err) : 0;
 }
 
 /* Blocks on their way. */
@@ -213,7 +213,7 @@ static int send_body(struct sending *n)
 		err = source_remote_take(s, n->sink, false);
 		if (err < 0 || is_scanned(s))
 			return err < 0 ? err : s->scan.err;
-		if (is_called_off(began_ms))
+		if (source_remote_scan_is_called_off(began_ms))
 			return -EINTR;
 		if (clock_now_ms() - began_ms > SILENCE_MS)
 			return -ETIMEDOUT;
@@ -222,7 +222,7 @@ static int send_body(struct sending *n)
 	return err;
 }
 
-static int send_block(void *ctx, const struct heap_block *block)
+static int source_remote_scan_send_block(void *ctx, const struct heap_block *block)
 {
 	struct sending *n = ctx;
 
@@ -245,7 +245,7 @@ static int send_blocks(struct remote_source *s, const struct source_scan *o, str
 				       .has_all = o->has_all && heap_cover(o->heap) };
 	u8 last[WIRE_WISH_LEN];
 	struct wire_body b = { last, 0, sizeof(last), false };
-	int err = data ? scan_send(scan, o->heap, send_block, &n) : -ENOMEM;
+	int err = data ? scan_send(scan, o->heap, source_remote_scan_send_block, &n) : -ENOMEM;
 
 	if (!err && n.body.len)
 		err = send_body(&n);
@@ -264,7 +264,7 @@ int source_remote_scan_blocks(struct source *source, struct source_scan *o, stru
 	/* Take the events up to the moment when the process was stopped. */
 	if (!err)
 		err = wait_until(s, o->sink, false, is_at_mark);
-	return err ? fail(s, o, err) : 0;
+	return err ? source_remote_scan_fail(s, o, err) : 0;
 }
 
 int source_remote_scan_wait(struct source *source, struct source_scan *o, struct scan *scan)
@@ -273,7 +273,7 @@ int source_remote_scan_wait(struct source *source, struct source_scan *o, struct
 	int err = wait_until(s, o->aside, true, is_scanned);
 
 	if (err)
-		return fail(s, o, err);
+		return source_remote_scan_fail(s, o, err);
 	scan_take_end(scan, &s->scan.result);
 	o->pause_ns = s->scan.pause_ns;
 	o->is_copied = s->scan.is_copied;

@@ -12,7 +12,7 @@
 
 enum { SILENCE_MS = 60000 };
 
-static int add_step(struct remote_answer *a, const struct scan_step *step)
+static int source_remote_why_add_step(struct remote_answer *a, const struct scan_step *step)
 {
 	if (a->nr_steps >= a->limit_steps)
 		return -EPROTO;
@@ -36,12 +36,12 @@ void source_remote_on_chain(struct remote_source *s, struct wire_view *v)
 	while (is_asked(s) && v->len) {
 		a->err = wire_get_step(v, &a->at, &step);
 		if (!a->err)
-			a->err = add_step(a, &step);
+			a->err = source_remote_why_add_step(a, &step);
 	}
 }
 
 /* Registers have names like rbx or xmm3+8. Other names may hold anything and must not reach a terminal. */
-static void check_name(struct remote_answer *a, const struct scan_root *root)
+static void source_remote_why_check_name(struct remote_answer *a, const struct scan_root *root)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789_+";
 
@@ -54,7 +54,7 @@ static int build_chain(struct remote_answer *a, const struct scan_root *root)
 	a->chain = calloc(1, sizeof(*a->chain) + a->nr_steps * sizeof(a->steps[0]));
 	if (!a->chain)
 		return -ENOMEM;
-	check_name(a, root);
+	source_remote_why_check_name(a, root);
 	a->chain->root = *root;
 	if (root->kind == ROOT_MEMORY || root->kind == ROOT_REGISTER)
 		a->chain->root.name = a->root_name;

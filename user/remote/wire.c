@@ -11,7 +11,7 @@
 
 enum { FIRST_SIZE = 512, READ_SIZE = 65536 };
 
-static u32 le32(const u8 *p)
+static u32 wire_le32(const u8 *p)
 {
 	return p[0] | p[1] << 8 | p[2] << 16 | (u32)p[3] << 24;
 }
@@ -28,7 +28,7 @@ void wire_in_fini(struct wire_in *in)
 }
 
 /* Make room for @len more bytes at the end of the buffer. */
-static int make_room(u8 **buf, size_t *start, size_t *end, size_t *size, size_t len)
+static int wire_make_room(u8 **buf, size_t *start, size_t *end, size_t *size, size_t len)
 {
 	size_t used = *end - *start, want = *size ? *size : FIRST_SIZE;
 	u8 *grown;
@@ -64,7 +64,7 @@ int wire_in_read(struct wire_in *in, int fd)
 
 	if (!most)
 		return 0;
-	if (make_room(&in->buf, &in->start, &in->end, &in->size, most))
+	if (wire_make_room(&in->buf, &in->start, &in->end, &in->size, most))
 		return -ENOMEM;
 	n = read(fd, in->buf + in->end, most);
 	if (n < 0)
@@ -77,7 +77,7 @@ int wire_in_feed(struct wire_in *in, const void *data, size_t len)
 {
 	if (!len)
 		return 0;
-	if (make_room(&in->buf, &in->start, &in->end, &in->size, len))
+	if (wire_make_room(&in->buf, &in->start, &in->end, &in->size, len))
 		return -ENOMEM;
 	memcpy(in->buf + in->end, data, len);
 	in->end += len;
@@ -92,7 +92,7 @@ int wire_in_next(struct wire_in *in, struct wire_frame *frame)
 	if (used < WIRE_HEADER_LEN)
 		return 0;
 	p = in->buf + in->start;
-	*frame = (struct wire_frame){ .kind = p[4], .len = le32(p), .data = p + WIRE_HEADER_LEN };
+	*frame = (struct wire_frame){ .kind = p[4], .len = wire_le32(p), .data = p + WIRE_HEADER_LEN };
 	if (!wire_may_send(in->from, in->is_open, frame->kind, frame->len) || p[5] || p[6] || p[7]) {
 		debug("wire: the peer may not send a frame of kind %u with %u bytes", frame->kind,
 		      frame->len);
@@ -131,7 +131,7 @@ int wire_put(struct wire_out *out, u8 kind, const void *data, size_t len)
 
 	if (len > WIRE_MAX_BODY || !wire_out_has_room(out, len, 0))
 		return -ENOBUFS;
-	if (make_room(&out->buf, &out->start, &out->end, &out->size, sizeof(header) + len))
+	if (wire_make_room(&out->buf, &out->start, &out->end, &out->size, sizeof(header) + len))
 		return -ENOMEM;
 	memcpy(out->buf + out->end, header, sizeof(header));
 	if (len)

@@ -37,7 +37,7 @@ int wire_auth_begin(struct wire_auth *a, bool is_target, const u8 *token, struct
 	return err ? err : wire_put(out, WIRE_HELLO, a->hello, sizeof(a->hello));
 }
 
-static void prove(const struct wire_auth *a, const char *who, u8 *mac)
+static void wire_auth_prove(const struct wire_auth *a, const char *who, u8 *mac)
 {
 	u8 text[8 + 2 * WIRE_HELLO_LEN] = { 0 };
 
@@ -50,18 +50,18 @@ static void prove(const struct wire_auth *a, const char *who, u8 *mac)
 	sha256_hmac(mac, a->token, WIRE_TOKEN_LEN, text, sizeof(text));
 }
 
-static int fail(struct wire_auth *a, int err, const char *why)
+static int wire_auth_fail(struct wire_auth *a, int err, const char *why)
 {
 	snprintf(a->why, sizeof(a->why), "%s", why);
 	return err;
 }
 
 /* Refuse another heaptap, with the reason. Other peers get no answer. */
-static int refuse(struct wire_auth *a, int err, const char *why, struct wire_out *out)
+static int wire_auth_refuse(struct wire_auth *a, int err, const char *why, struct wire_out *out)
 {
 	if (wire_put_text(out, WIRE_REFUSED, why))
 		return -ENOMEM;
-	return fail(a, err, why);
+	return wire_auth_fail(a, err, why);
 }
 
 static int take_hello(struct wire_auth *a, const struct wire_frame *f, u8 *keep, struct wire_out *out)
@@ -70,17 +70,17 @@ static int take_hello(struct wire_auth *a, const struct wire_frame *f, u8 *keep,
 	char why[96];
 
 	if (f->len != WIRE_HELLO_LEN || memcmp(f->data, magic, sizeof(magic)))
-		return fail(a, -EPROTO, "the other side is no heaptap");
+		return wire_auth_fail(a, -EPROTO, "the other side is no heaptap");
 	memcpy(keep, f->data, WIRE_HELLO_LEN);
 	version = keep[AT_VERSION] | keep[AT_VERSION + 1] << 8;
 	if (version == WIRE_VERSION)
 		return 0;
 	snprintf(why, sizeof(why), "one side speaks version %u of the protocol, the other version %u",
 		 version, WIRE_VERSION);
-	return refuse(a, -EPROTONOSUPPORT, why, out);
+	return wire_auth_refuse(a, -EPROTONOSUPPORT, why, out);
 }
 
-static int on_hello(struct wire_auth *a, const struct wire_frame *f, struct wire_out *out)
+static int wire_auth_on_hello(struct wire_auth *a, const struct wire_frame *f, struct wire_out *out)
 {
 	int err = take_hello(a, f, a->hello, out);
 
@@ -100,11 +100,11 @@ static int on_challenge(struct wire_auth *a, const struct wire_frame *f, struct 
 	if (err)
 		return err;
 	if (!a->token && a->challenge[AT_FLAGS] & FLAG_TOKEN)
-		return fail(a, -EACCES, "the other side asks for a token: --token-file");
+		return wire_auth_fail(a, -EACCES, "the other side asks for a token: --token-file");
 	/* Otherwise a machine in the middle could pretend that no token is needed. */
 	if (a->token && !(a->challenge[AT_FLAGS] & FLAG_TOKEN))
-		return fail(a, -EACCES, "the other side does not ask for the token");
-	prove(a, "host", mac);
+		return wire_auth_fail(a, -EACCES, "the other side does not ask for the token");
+	wire_auth_prove(a, "host", mac);
 	a->next = WIRE_WELCOME;
 	return wire_put(out, WIRE_PROOF, mac, sizeof(mac));
 }
@@ -113,10 +113,10 @@ static int on_proof(struct wire_auth *a, const struct wire_frame *f, struct wire
 {
 	u8 mac[SHA256_LEN];
 
-	prove(a, "host", mac);
+	wire_auth_prove(a, "host", mac);
 	if (f->len != sizeof(mac) || !sha256_equal(f->data, mac, sizeof(mac)))
-		return refuse(a, -EACCES, "wrong token", out);
-	prove(a, "target", mac);
+		return wire_auth_refuse(a, -EACCES, "wrong token", out);
+	wire_auth_prove(a, "target", mac);
 	return wire_put(out, WIRE_WELCOME, mac, sizeof(mac)) ? -ENOMEM : 1;
 }
 
@@ -125,9 +125,9 @@ static int on_welcome(struct wire_auth *a, const struct wire_frame *f, struct wi
 	u8 mac[SHA256_LEN];
 
 	(void)out;
-	prove(a, "target", mac);
+	wire_auth_prove(a, "target", mac);
 	if (f->len != sizeof(mac) || !sha256_equal(f->data, mac, sizeof(mac)))
-		return fail(a, -EACCES, "the other side does not know the token");
+		return wire_auth_fail(a, -EACCES, "the other side does not know the token");
 	return 1;
 }
 
@@ -135,7 +135,7 @@ static const struct {
 	u8 kind;
 	int (*take)(struct wire_auth *a, const struct wire_frame *f, struct wire_out *out);
 } steps[] = {
-	{ WIRE_HELLO, on_hello },
+	{ WIRE_HELLO, wire_auth_on_hello },
 	{ WIRE_CHALLENGE, on_challenge },
 	{ WIRE_PROOF, on_proof },
 	{ WIRE_WELCOME, on_welcome },
@@ -152,10 +152,10 @@ int wire_auth_take(struct wire_auth *a, const struct wire_frame *f, struct wire_
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
 		if (f->kind == a->next && f->kind == steps[i].kind)
 			return steps[i].take(a, f, out);
-	return fail(a, -EPROTO, "the other side is no heaptap");
+	return wire_auth_fail(a, -EPROTO, "the other side is no heaptap");
 }
 
-static int digit(char c)
+static int wire_auth_digit(char c)
 {
 	static const char digits[] = "0123456789abcdefABCDEF";
 	const char *at = c ? strchr(digits, c) : NULL;
@@ -172,7 +172,7 @@ static int parse_token(u8 *token, const char *text, size_t len)
 	if (len != 2 * WIRE_TOKEN_LEN)
 		return -EINVAL;
 	for (size_t i = 0; i < len; i += 2) {
-		int high = digit(text[i]), low = digit(text[i + 1]);
+		int high = wire_auth_digit(text[i]), low = wire_auth_digit(text[i + 1]);
 
 		if (high < 0 || low < 0)
 			return -EINVAL;
