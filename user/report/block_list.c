@@ -31,7 +31,7 @@ struct collecting {
 	struct heap_block least; /* of the largest blocks so far the last: those behind it are not wanted */
 };
 
-static bool is_unwanted(const struct report *r)
+static bool block_list_is_unwanted(const struct report *r)
 {
 	return r->options.is_unwanted && r->options.is_unwanted();
 }
@@ -54,7 +54,7 @@ static void keep_largest(struct sorted_blocks *l, size_t max)
 }
 
 /* The room is full: drop what is not among the first c->max. */
-static void make_room(struct collecting *c)
+static void block_list_make_room(struct collecting *c)
 {
 	struct sorted_blocks *l = c->list;
 
@@ -71,13 +71,13 @@ static bool is_leaked(const struct report_process *p, const struct heap_block *b
 	return v == SCAN_DEFINITE || v == SCAN_INDIRECT || v == SCAN_POSSIBLE;
 }
 
-static int visit_block(void *ctx, const struct heap_block *block)
+static int block_list_visit_block(void *ctx, const struct heap_block *block)
 {
 	struct collecting *c = ctx;
 	struct sorted_blocks *l = c->list;
 	u32 only = c->report->options.only;
 
-	if (c->nr_seen++ % ASK_EACH == 0 && is_unwanted(c->report))
+	if (c->nr_seen++ % ASK_EACH == 0 && block_list_is_unwanted(c->report))
 		return -ECANCELED;
 	if ((only && block->row + 1 != only) || !report_has_block(c->report, block))
 		return 0;
@@ -87,7 +87,7 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	if (c->has_least && compare_blocks(&c->least, block) <= 0)
 		return 0;
 	if (l->nr && l->nr == c->room && c->max)
-		make_room(c);
+		block_list_make_room(c);
 	if (l->nr == c->room) {
 		/* Much room at once, because keep_largest() sorts each time that the room is full. */
 		int err = array_reserve(l->blocks, c->room, 2 * l->nr + 64);
@@ -99,7 +99,7 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	return 0;
 }
 
-static size_t digit(u64 key, int i)
+static size_t block_list_digit(u64 key, int i)
 {
 	return key >> (i * DIGIT_BITS) & (NR_VALUES - 1);
 }
@@ -116,7 +116,7 @@ static void sort_digit(const struct item *items, struct item *out, size_t nr, in
 		sum += count;
 	}
 	for (size_t k = 0; k < nr; k++)
-		out[starts[digit(items[k].key, i)]++] = items[k];
+		out[starts[block_list_digit(items[k].key, i)]++] = items[k];
 }
 
 /* Sort *@items by their keys with the help of *@spare. Equal keys keep their order. 0 or -ECANCELED. */
@@ -127,13 +127,13 @@ static int sort_items(struct item **items, struct item **spare, size_t nr, const
 	memset(counts, 0, sizeof(counts));
 	for (size_t k = 0; k < nr; k++)
 		for (int i = 0; i < NR_DIGITS; i++)
-			counts[i][digit((*items)[k].key, i)]++;
+			counts[i][block_list_digit((*items)[k].key, i)]++;
 	for (int i = 0; i < NR_DIGITS; i++) {
 		struct item *sorted = *spare;
 
-		if (counts[i][digit((*items)[0].key, i)] == nr)
+		if (counts[i][block_list_digit((*items)[0].key, i)] == nr)
 			continue;
-		if (is_unwanted(r))
+		if (block_list_is_unwanted(r))
 			return -ECANCELED;
 		sort_digit(*items, sorted, nr, i, counts[i]);
 		*spare = *items;
@@ -173,7 +173,7 @@ int block_list_init(struct sorted_blocks *l, const struct report *r, const struc
 	int err;
 
 	*l = (struct sorted_blocks){ .nr = 0 };
-	err = heap_for_each_block(p->heap, visit_block, &c);
+	err = heap_for_each_block(p->heap, block_list_visit_block, &c);
 	if (err || !l->nr)
 		return err;
 	if (l->nr > UINT32_MAX)

@@ -27,7 +27,7 @@ static u64 hash_text(const char *text, u64 seed)
 }
 
 /* Two files may have one build ID: paths are in @tie only. */
-static void add_frame(struct wish *w, const struct report *r, struct code_ref ref)
+static void caller_id_add_frame(struct wish *w, const struct report *r, struct code_ref ref)
 {
 	const struct module *m = module_get(r->modules, ref.module);
 	const u64 offset = htole64(ref.offset);
@@ -53,12 +53,12 @@ static struct wish wish_of(const struct report *r, const struct report_process *
 	if (truncated)
 		w.id = hash_text(truncated, w.id);
 	for (size_t i = 0; s && i < s->nr_frames; i++)
-		add_frame(&w, r, s->frames[i]);
+		caller_id_add_frame(&w, r, s->frames[i]);
 	w.id >>= 1; /* there is room above the largest one */
 	return w;
 }
 
-static int compare(const void *pa, const void *pb)
+static int caller_id_compare(const void *pa, const void *pb)
 {
 	const struct wish *a = pa, *b = pb;
 
@@ -70,7 +70,7 @@ static int compare(const void *pa, const void *pb)
 }
 
 /* Give each wish the first id that is free, in the order of ids. */
-static void grant(struct caller_ids *ids, const struct wish *wishes)
+static void caller_id_grant(struct caller_ids *ids, const struct wish *wishes)
 {
 	u64 next = 0;
 
@@ -94,10 +94,10 @@ int caller_ids_init(struct caller_ids *ids, const struct report *r, const struct
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
 		wishes[i] = wish_of(r, p, (u32)i);
-	qsort(wishes, nr, sizeof(*wishes), compare);
+	qsort(wishes, nr, sizeof(*wishes), caller_id_compare);
 	ids->list = take_ptr(list);
 	ids->nr = nr;
-	grant(ids, wishes);
+	caller_id_grant(ids, wishes);
 	return 0;
 }
 

@@ -18,7 +18,7 @@ enum {
 
 struct compressed {
 	const struct compressor *way;
-	FILE *file; /* owned; what is printed here comes to write_plain() */
+	FILE *file; /* owned; what is printed here comes to compressed_write_plain() */
 	FILE *out;  /* borrowed */
 	z_stream gzip;
 	ZSTD_CStream *zstd;
@@ -35,7 +35,7 @@ struct compressor {
 	int level;
 };
 
-static void put(struct compressed *c, size_t len)
+static void compressed_put(struct compressed *c, size_t len)
 {
 	if (fwrite(c->buf, 1, len, c->out) != len)
 		c->err = errno ? -errno : -EIO;
@@ -56,7 +56,7 @@ static void gzip_pump(struct compressed *c, const void *data, size_t len, bool i
 		c->gzip.next_out = c->buf;
 		c->gzip.avail_out = CHUNK;
 		result = deflate(&c->gzip, is_end ? Z_FINISH : Z_NO_FLUSH);
-		put(c, CHUNK - c->gzip.avail_out);
+		compressed_put(c, CHUNK - c->gzip.avail_out);
 	} while (!c->err && (c->gzip.avail_in || (is_end && result == Z_OK)));
 }
 
@@ -87,7 +87,7 @@ static void zstd_pump(struct compressed *c, const void *data, size_t len, bool i
 		if (ZSTD_isError(left))
 			c->err = -ENOMEM;
 		else
-			put(c, made.pos);
+			compressed_put(c, made.pos);
 	} while (!c->err && (in.pos < in.size || (is_end && left)));
 }
 
@@ -102,7 +102,7 @@ static const struct compressor compressors[] = {
 	[COMPRESSION_ZSTD] = { zstd_init, zstd_pump, zstd_fini, ZSTD_LEVEL },
 };
 
-static ssize_t write_plain(void *cookie, const char *data, size_t len)
+static ssize_t compressed_write_plain(void *cookie, const char *data, size_t len)
 {
 	struct compressed *c = cookie;
 
@@ -122,7 +122,7 @@ int compressed_new(struct compressed **made, FILE *out, enum compression how)
 	c->way = &compressors[how];
 	if (c->way->init(c, c->way->level))
 		goto undo_new;
-	c->file = fopencookie(c, "w", (cookie_io_functions_t){ .write = write_plain });
+	c->file = fopencookie(c, "w", (cookie_io_functions_t){ .write = compressed_write_plain });
 	if (!c->file)
 		goto undo_init;
 	__fsetlocking(c->file, FSETLOCKING_BYCALLER);

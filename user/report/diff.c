@@ -56,13 +56,14 @@ void diff_free(struct diff *d)
 	free(d);
 }
 
-static u64 hash_of(const struct diff *d, const char *function, const char *frames)
+static u64 diff_hash_of(const struct diff *d, const char *function, const char *frames)
 {
 	return hash_bytes(frames, strlen(frames), hash_bytes(function, strlen(function), d->seed));
 }
 
 /* The row with these names and this @hash of them, or NULL. */
-static struct diff_row *find_row(const struct diff *d, u64 hash, const char *function, const char *frames)
+static struct diff_row *diff_find_row(const struct diff *d, u64 hash, const char *function,
+				      const char *frames)
 {
 	u32 item, at = 0;
 
@@ -88,12 +89,12 @@ static int new_row(struct diff *d, u64 hash, const struct saved_caller *c, struc
 	return 0;
 }
 
-static int add_caller(void *ctx, const struct saved_process *p, const struct saved_caller *c)
+static int diff_add_caller(void *ctx, const struct saved_process *p, const struct saved_caller *c)
 {
 	const struct side *s = ctx;
 	struct diff *d = s->diff;
-	u64 hash = hash_of(d, c->function, c->frames);
-	struct diff_row *row = find_row(d, hash, c->function, c->frames);
+	u64 hash = diff_hash_of(d, c->function, c->frames);
+	struct diff_row *row = diff_find_row(d, hash, c->function, c->frames);
 	int err = row ? 0 : new_row(d, hash, c, &row);
 
 	(void)p;
@@ -113,7 +114,7 @@ static int add_caller(void *ctx, const struct saved_process *p, const struct sav
 int diff_add(struct diff *d, u32 side, const char *text, size_t len, const char **why, size_t *at)
 {
 	struct side s = { d, side };
-	const struct saved_sink sink = { &s, add_caller, NULL };
+	const struct saved_sink sink = { &s, diff_add_caller, NULL };
 
 	return saved_read(text, len, &sink, &d->totals[side], why, at);
 }
@@ -173,7 +174,7 @@ s64 diff_change(const struct diff_row *row, enum diff_key key)
 	return (s64)(after - before);
 }
 
-static int compare(const void *a, const void *b, void *key)
+static int diff_compare(const void *a, const void *b, void *key)
 {
 	const struct diff_row *x = *(const struct diff_row *const *)a,
 			      *y = *(const struct diff_row *const *)b;
@@ -197,7 +198,7 @@ const struct diff_row *const *diff_rows(struct diff *d, enum diff_key key, size_
 	for (size_t i = 0; i < d->nr; i++)
 		if (diff_change(&d->rows[i], key))
 			list[(*nr)++] = &d->rows[i];
-	qsort_r(list, *nr, sizeof(*list), compare, &key);
+	qsort_r(list, *nr, sizeof(*list), diff_compare, &key);
 	return list;
 }
 

@@ -13,12 +13,12 @@
 #include "user/report/report.h"
 
 /* "+1.2 KiB", "-3 " ... */
-static const char *sign(s64 change)
+static const char *diff_print_sign(s64 change)
 {
 	return change < 0 ? "-" : "+";
 }
 
-static u64 size_of(s64 change)
+static u64 diff_print_size_of(s64 change)
 {
 	return change < 0 ? 0 - (u64)change : (u64)change;
 }
@@ -29,18 +29,18 @@ static const char *blocks_word(u64 blocks)
 }
 
 /* "+1.2 KiB, -3 blocks". Leaves out a part that did not change, but never both parts. */
-static void print_change(FILE *out, s64 bytes, s64 blocks)
+static void diff_print_change(FILE *out, s64 bytes, s64 blocks)
 {
 	if (bytes || !blocks)
-		fprintf(out, "%s%s", sign(bytes), human_bytes(size_of(bytes)).text);
+		fprintf(out, "%s%s", diff_print_sign(bytes), human_bytes(diff_print_size_of(bytes)).text);
 	if (bytes && blocks)
 		fputs(", ", out);
 	if (blocks)
-		fprintf(out, "%s%s %s", sign(blocks), human_count(size_of(blocks)).text,
-			blocks_word(size_of(blocks)));
+		fprintf(out, "%s%s %s", diff_print_sign(blocks), human_count(diff_print_size_of(blocks)).text,
+			blocks_word(diff_print_size_of(blocks)));
 }
 
-static void print_sum(FILE *out, u64 bytes, u64 blocks)
+static void diff_print_sum(FILE *out, u64 bytes, u64 blocks)
 {
 	if (!blocks)
 		fputs("none", out);
@@ -54,15 +54,15 @@ static void print_total(FILE *out, const char *what, const u64 bytes[2], const u
 	s64 change = (s64)(bytes[1] - bytes[0]), more = (s64)(blocks[1] - blocks[0]);
 
 	fprintf(out, "  %-11s ", what);
-	print_sum(out, bytes[0], blocks[0]);
+	diff_print_sum(out, bytes[0], blocks[0]);
 	if (!change && !more) {
 		fputs(", as before\n", out);
 		return;
 	}
 	fputs(", then ", out);
-	print_sum(out, bytes[1], blocks[1]);
+	diff_print_sum(out, bytes[1], blocks[1]);
 	fputs(": ", out);
-	print_change(out, change, more);
+	diff_print_change(out, change, more);
 	fputc('\n', out);
 }
 
@@ -74,8 +74,8 @@ static void print_peak(FILE *out, u64 before, u64 after)
 	if (!change)
 		fputs(", as before\n", out);
 	else
-		fprintf(out, ", then %s: %s%s\n", human_bytes(after).text, sign(change),
-			human_bytes(size_of(change)).text);
+		fprintf(out, ", then %s: %s%s\n", human_bytes(after).text, diff_print_sign(change),
+			human_bytes(diff_print_size_of(change)).text);
 }
 
 /* The traced programs and how long: the reader must see whether the two runs can be compared. */
@@ -142,20 +142,20 @@ void diff_print_frames(FILE *out, const char *frames)
 	}
 }
 
-static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number)
+static void diff_print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number)
 {
 	u64 bytes[2], blocks[2];
 
 	for (u32 i = 0; i < 2; i++)
 		numbers_of(&row->of[i], key, &bytes[i], &blocks[i]);
 	fprintf(out, "\n#%-3zu ", number);
-	print_change(out, (s64)(bytes[1] - bytes[0]), (s64)(blocks[1] - blocks[0]));
+	diff_print_change(out, (s64)(bytes[1] - bytes[0]), (s64)(blocks[1] - blocks[0]));
 	fputs(" (", out);
 	for (u32 i = 0; i < 2; i++) {
 		if (key == DIFF_PEAK)
 			fputs(bytes[i] ? human_bytes(bytes[i]).text : "none", out);
 		else
-			print_sum(out, bytes[i], blocks[i]);
+			diff_print_sum(out, bytes[i], blocks[i]);
 		fputs(i ? "), by " : ", then ", out);
 	}
 	escape_text(out, row->function);
@@ -168,8 +168,8 @@ static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, 
 }
 
 /* Write the rows with gains or those with losses, the largest change first. */
-static void print_rows(FILE *out, const struct diff_row *const *rows, size_t nr, enum diff_key key, u32 top,
-		       bool is_gain)
+static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_t nr, enum diff_key key,
+			    u32 top, bool is_gain)
 {
 	static const char *const words[NR_DIFF_KEYS][2] = {
 		[DIFF_LIVE_BYTES] = { "holds less", "holds more" },
@@ -188,11 +188,11 @@ static void print_rows(FILE *out, const struct diff_row *const *rows, size_t nr,
 		fprintf(out, "top %s of ", human_count(shown).text);
 	fprintf(out, "%s caller%s\n", human_count(nr).text, nr == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
-		print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1);
+		diff_print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1);
 }
 
 /* ", most of it from make_node (list.c:42)": the caller that gained most of the @all bytes of @key. */
-static void print_place(FILE *out, struct diff *d, enum diff_key key, s64 all)
+static void diff_print_place(FILE *out, struct diff *d, enum diff_key key, s64 all)
 {
 	size_t nr;
 	const struct diff_row *const *rows = diff_rows(d, key, &nr);
@@ -209,7 +209,8 @@ static void print_place(FILE *out, struct diff *d, enum diff_key key, s64 all)
 
 static void print_more(FILE *out, const char *verb, s64 change)
 {
-	fprintf(out, "%s %s %s", verb, human_bytes(size_of(change)).text, change < 0 ? "less" : "more");
+	fprintf(out, "%s %s %s", verb, human_bytes(diff_print_size_of(change)).text,
+		change < 0 ? "less" : "more");
 }
 
 /* The answer: what leaks more, and who holds more. */
@@ -222,9 +223,10 @@ static void print_answer(FILE *out, struct diff *d)
 		fputs("no leak verdict in both", out);
 	} else if (sums.leaked_bytes || sums.leaked_blocks) {
 		print_more(out, "leaks", sums.leaked_bytes);
-		fprintf(out, " in %s %s %s", human_count(size_of(sums.leaked_blocks)).text,
-			sums.leaked_blocks < 0 ? "fewer" : "more", blocks_word(size_of(sums.leaked_blocks)));
-		print_place(out, d, DIFF_LEAKED_BYTES, sums.leaked_bytes);
+		fprintf(out, " in %s %s %s", human_count(diff_print_size_of(sums.leaked_blocks)).text,
+			sums.leaked_blocks < 0 ? "fewer" : "more",
+			blocks_word(diff_print_size_of(sums.leaked_blocks)));
+		diff_print_place(out, d, DIFF_LEAKED_BYTES, sums.leaked_bytes);
 	} else {
 		fputs(after.numbers.leaked_blocks ? "leaks as much as before" : "no leaks", out);
 	}
@@ -233,7 +235,7 @@ static void print_answer(FILE *out, struct diff *d)
 		print_more(out, "holds", sums.live_bytes);
 	else
 		fputs("holds as much as before", out);
-	print_place(out, d, DIFF_LIVE_BYTES, sums.live_bytes);
+	diff_print_place(out, d, DIFF_LIVE_BYTES, sums.live_bytes);
 	fputc('\n', out);
 }
 
@@ -274,8 +276,8 @@ int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const
 		nr_gains++;
 	if (!nr)
 		fputs("\nNo caller changed.\n", out);
-	print_rows(out, rows, nr_gains, key, top, true);
-	print_rows(out, rows + nr_gains, nr - nr_gains, key, top, false);
+	diff_print_rows(out, rows, nr_gains, key, top, true);
+	diff_print_rows(out, rows + nr_gains, nr - nr_gains, key, top, false);
 	return flush_stream(out);
 }
 

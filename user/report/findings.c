@@ -63,7 +63,7 @@ static const enum finding_kind misuse_kinds[NR_MISUSES] = {
 	[MISUSE_ALIGNMENT] = FINDING_ALIGNMENT,
 };
 
-static int add(struct findings *f, size_t *max, const struct finding_item *item)
+static int findings_add(struct findings *f, size_t *max, const struct finding_item *item)
 {
 	int err = array_reserve(f->list, *max, f->nr + 1);
 
@@ -84,7 +84,7 @@ static int add_leaks(struct findings *f, size_t *max, const struct report_proces
 
 	if (item.kind == FINDING_DEFINITE)
 		item.through = row->leaks.through;
-	return sum->blocks ? add(f, max, &item) : 0;
+	return sum->blocks ? findings_add(f, max, &item) : 0;
 }
 
 static int compare_findings(const void *pa, const void *pb)
@@ -100,7 +100,7 @@ static int compare_findings(const void *pa, const void *pb)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static int add_process(struct findings *f, size_t *max, const struct report_process *p)
+static int findings_add_process(struct findings *f, size_t *max, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr_rows, nr_misuses, first = f->nr;
@@ -115,16 +115,16 @@ static int add_process(struct findings *f, size_t *max, const struct report_proc
 	if (f->nr > first)
 		qsort(f->list + first, f->nr - first, sizeof(*f->list), compare_findings);
 	for (const struct misuse *m = misuses; m < misuses + nr_misuses && !err; m++)
-		err = add(f, max,
-			  &(struct finding_item){ .kind = misuse_kinds[m->kind],
-						  .process = p,
-						  .row = m->free_row,
-						  .misuse = m });
+		err = findings_add(f, max,
+				   &(struct finding_item){ .kind = misuse_kinds[m->kind],
+							   .process = p,
+							   .row = m->free_row,
+							   .misuse = m });
 	return err;
 }
 
 /* The directory that the names of source files are shown from. */
-static char *find_root(void)
+static char *findings_find_root(void)
 {
 	const char *workspace = getenv("GITHUB_WORKSPACE");
 	char *root = workspace && *workspace == '/' ? strdup(workspace) : getcwd(NULL, 0);
@@ -143,11 +143,11 @@ int findings_init(struct findings *f, const struct report *r)
 	size_t max = 0;
 	int err = 0;
 
-	*f = (struct findings){ .report = r, .root = find_root() };
+	*f = (struct findings){ .report = r, .root = findings_find_root() };
 	if (!f->root)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = add_process(f, &max, &r->processes[i]);
+		err = findings_add_process(f, &max, &r->processes[i]);
 	return err;
 }
 
@@ -166,7 +166,7 @@ const char *finding_file(const struct findings *f, const char *file)
 											: file;
 }
 
-static const struct stack *stack_of(const struct finding_item *item, u32 row, const char **truncated)
+static const struct stack *findings_stack_of(const struct finding_item *item, u32 row, const char **truncated)
 {
 	const struct report_row shown = { .row = heap_row_get(item->process->heap, row) };
 
@@ -180,7 +180,7 @@ const struct stack *finding_stack_get(const struct finding_item *item, u32 row)
 {
 	const char *truncated;
 
-	return stack_of(item, row, &truncated);
+	return findings_stack_of(item, row, &truncated);
 }
 
 int finding_place(const struct findings *f, const struct finding_item *item, struct finding_place *place)
@@ -210,9 +210,10 @@ static const char *function_name(const struct finding_item *item, u32 row)
 }
 
 /* Write a text about @item to memory. */
-static int make_text(const struct findings *f, const struct finding_item *item,
-		     int (*write)(FILE *out, const struct findings *f, const struct finding_item *item),
-		     char **text)
+static int findings_make_text(const struct findings *f, const struct finding_item *item,
+			      int (*write)(FILE *out, const struct findings *f,
+					   const struct finding_item *item),
+			      char **text)
 {
 	size_t len;
 	FILE *out;
@@ -233,7 +234,7 @@ static int make_text(const struct findings *f, const struct finding_item *item,
 }
 
 /* The innermost functions of the finding. */
-static int write_callers(FILE *out, const struct findings *f, const struct finding_item *item)
+static int findings_write_callers(FILE *out, const struct findings *f, const struct finding_item *item)
 {
 	char callers[CALLERS_MAX] = "";
 	int err = 0;
@@ -247,15 +248,15 @@ static int write_callers(FILE *out, const struct findings *f, const struct findi
 	return err;
 }
 
-static int write_title(FILE *out, const struct findings *f, const struct finding_item *item)
+static int findings_write_title(FILE *out, const struct findings *f, const struct finding_item *item)
 {
 	fprintf(out, "%s in ", finding_rules[item->kind].what);
-	return write_callers(out, f, item);
+	return findings_write_callers(out, f, item);
 }
 
 int finding_title(const struct findings *f, const struct finding_item *item, char **text)
 {
-	return make_text(f, item, write_title, text);
+	return findings_make_text(f, item, findings_write_title, text);
 }
 
 static void write_leak(FILE *out, const struct finding_item *item)
@@ -300,12 +301,12 @@ static int write_message(FILE *out, const struct findings *f, const struct findi
 	else
 		write_leak(out, item);
 	fputs(" in ", out);
-	return write_callers(out, f, item);
+	return findings_write_callers(out, f, item);
 }
 
 int finding_message(const struct findings *f, const struct finding_item *item, char **text)
 {
-	return make_text(f, item, write_message, text);
+	return findings_make_text(f, item, write_message, text);
 }
 
 size_t finding_stacks(const struct finding_item *item, struct finding_stack stacks[FINDING_MAX_STACKS])
@@ -344,11 +345,11 @@ static void write_symbol(FILE *out, const struct findings *f, struct code_ref re
 	fputs(s->is_inlined ? " (inlined)\n" : "\n", out);
 }
 
-static int write_stack(FILE *out, const struct findings *f, const struct finding_item *item,
-		       const struct finding_stack *stack)
+static int findings_write_stack(FILE *out, const struct findings *f, const struct finding_item *item,
+				const struct finding_stack *stack)
 {
 	const char *truncated;
-	const struct stack *s = stack_of(item, stack->row, &truncated);
+	const struct stack *s = findings_stack_of(item, stack->row, &truncated);
 	int err = 0;
 
 	fprintf(out, "  %s ", stack->what);
@@ -367,7 +368,7 @@ static int write_stack(FILE *out, const struct findings *f, const struct finding
 	return err;
 }
 
-static int write_text(FILE *out, const struct findings *f, const struct finding_item *item)
+static int findings_write_text(FILE *out, const struct findings *f, const struct finding_item *item)
 {
 	struct finding_stack stacks[FINDING_MAX_STACKS];
 	size_t nr = finding_stacks(item, stacks);
@@ -375,13 +376,13 @@ static int write_text(FILE *out, const struct findings *f, const struct finding_
 
 	fputc('\n', out);
 	for (size_t i = 0; i < nr && !err; i++)
-		err = write_stack(out, f, item, &stacks[i]);
+		err = findings_write_stack(out, f, item, &stacks[i]);
 	return err;
 }
 
 int finding_text(const struct findings *f, const struct finding_item *item, char **text)
 {
-	return make_text(f, item, write_text, text);
+	return findings_make_text(f, item, findings_write_text, text);
 }
 
 bool finding_doubt(const struct report_process *p, size_t i, char *text, size_t size)

@@ -48,7 +48,8 @@ static void write_columns(struct json *j, const struct diff_row *const *rows, si
 	}
 }
 
-static int write_callers(struct json *j, struct html_tables *t, const struct diff_row *const *rows, size_t nr)
+static int html_diff_write_callers(struct json *j, struct html_tables *t, const struct diff_row *const *rows,
+				   size_t nr)
 {
 	int err = 0;
 
@@ -75,7 +76,7 @@ static int write_callers(struct json *j, struct html_tables *t, const struct dif
 	return err;
 }
 
-static int write_data(FILE *out, const void *ctx)
+static int html_diff_write_data(FILE *out, const void *ctx)
 {
 	const struct page *page = ctx;
 	auto_free const struct diff_row **rows = NULL;
@@ -93,7 +94,7 @@ static int write_data(FILE *out, const void *ctx)
 	diff_json_sides(&j, page->diff, page->names);
 	json_object_end(&j);
 	if (!err)
-		err = write_callers(&j, &tables, rows, nr);
+		err = html_diff_write_callers(&j, &tables, rows, nr);
 	html_tables_write(&j, &tables);
 	json_object_end(&j);
 	html_tables_fini(&tables);
@@ -104,5 +105,5 @@ int diff_write_html(FILE *out, struct diff *d, const char *const names[2])
 {
 	const struct page page = { d, names };
 
-	return html_page(out, write_data, &page);
+	return html_page(out, html_diff_write_data, &page);
 }

@@ -24,7 +24,7 @@ struct callers {
 	struct caller_ids ids;
 };
 
-static void callers_fini(struct callers *c)
+static void html_process_callers_fini(struct callers *c)
 {
 	free(c->rows);
 	free(c->nodes);
@@ -33,8 +33,8 @@ static void callers_fini(struct callers *c)
 	caller_ids_fini(&c->ids);
 }
 
-static int callers_init(struct callers *c, struct html_tables *t, const struct report *r,
-			const struct report_process *p)
+static int html_process_callers_init(struct callers *c, struct html_tables *t, const struct report *r,
+				     const struct report_process *p)
 {
 	int err = report_rows(r, p, &c->rows, &c->nr, NULL);
 
@@ -113,15 +113,15 @@ static s64 get_field(const void *ctx, size_t i)
 	return *(const s64 *)((const char *)&c->rows[i] + c->column->field);
 }
 
-static s64 get_number(const void *ctx, size_t i)
+static s64 html_process_get_number(const void *ctx, size_t i)
 {
 	u32 number = ((const u32 *)ctx)[i];
 
 	return number == HTML_NONE ? -1 : (s64)number;
 }
 
-static int write_functions(struct json *j, struct html_tables *t, const struct report_process *p,
-			   const struct callers *c)
+static int html_process_write_functions(struct json *j, struct html_tables *t, const struct report_process *p,
+					const struct callers *c)
 {
 	auto_free u32 *names = calloc(2 * c->nr + 1, sizeof(*names));
 	int err = names ? 0 : -ENOMEM;
@@ -135,22 +135,22 @@ static int write_functions(struct json *j, struct html_tables *t, const struct r
 	}
 	if (err)
 		return err;
-	html_numbers(j, "function", c->nr, get_number, names);
-	html_numbers(j, "family", c->nr, get_number, names + c->nr);
+	html_numbers(j, "function", c->nr, html_process_get_number, names);
+	html_numbers(j, "family", c->nr, html_process_get_number, names + c->nr);
 	return 0;
 }
 
-static int write_callers(struct json *j, struct html_tables *t, const struct report_process *p,
-			 const struct callers *c)
+static int html_process_write_callers(struct json *j, struct html_tables *t, const struct report_process *p,
+				      const struct callers *c)
 {
 	int err;
 
 	json_object_begin(j, "callers");
 	json_u64(j, "nr", c->nr);
-	html_numbers(j, "node", c->nr, get_number, c->nodes);
-	html_numbers(j, "truncated", c->nr, get_number, c->truncated);
-	html_numbers(j, "place", c->nr, get_number, c->places);
-	err = write_functions(j, t, p, c);
+	html_numbers(j, "node", c->nr, html_process_get_number, c->nodes);
+	html_numbers(j, "truncated", c->nr, html_process_get_number, c->truncated);
+	html_numbers(j, "place", c->nr, html_process_get_number, c->places);
+	err = html_process_write_functions(j, t, p, c);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		const struct column_of of = { &columns[i], c->rows };
 
@@ -162,8 +162,8 @@ static int write_callers(struct json *j, struct html_tables *t, const struct rep
 	return err;
 }
 
-static int write_whys(struct json *j, const struct report *r, const struct report_process *p,
-		      const struct callers *c)
+static int html_process_write_whys(struct json *j, const struct report *r, const struct report_process *p,
+				   const struct callers *c)
 {
 	int err = 0;
 
@@ -248,13 +248,13 @@ static const u64 age_starts_ns[NR_AGES] = {
 	10000000000, 60000000000, 600000000000, 3600000000000, 86400000000000
 };
 
-static void add_block(struct scan_sum *sum, u64 size)
+static void html_process_add_block(struct scan_sum *sum, u64 size)
 {
 	sum->blocks++;
 	sum->bytes += size;
 }
 
-static int visit_block(void *ctx, const struct heap_block *b)
+static int html_process_visit_block(void *ctx, const struct heap_block *b)
 {
 	struct histogram *h = ctx;
 	u64 age_ns = h->report->time_ns > b->time_ns ? h->report->time_ns - b->time_ns : 0;
@@ -264,8 +264,8 @@ static int visit_block(void *ctx, const struct heap_block *b)
 		return 0;
 	while (age && age_ns < age_starts_ns[age])
 		age--;
-	add_block(&h->ages[age], b->size);
-	add_block(&h->sizes[b->size ? 64 - __builtin_clzll(b->size) : 0], b->size);
+	html_process_add_block(&h->ages[age], b->size);
+	html_process_add_block(&h->sizes[b->size ? 64 - __builtin_clzll(b->size) : 0], b->size);
 	return 0;
 }
 
@@ -285,7 +285,7 @@ static void write_histograms(struct json *j, const struct report *r, const struc
 {
 	struct histogram h = { .report = r };
 
-	heap_for_each_block(p->heap, visit_block, &h);
+	heap_for_each_block(p->heap, html_process_visit_block, &h);
 	json_array_begin(j, "sizes");
 	for (size_t i = 0; i < NR_SIZES; i++)
 		write_class(j, i ? 1ULL << (i - 1) : 0, &h.sizes[i]);
@@ -300,7 +300,7 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 		 const struct report_process *p)
 {
 	struct callers c = { .rows = NULL };
-	int err = callers_init(&c, t, r, p);
+	int err = html_process_callers_init(&c, t, r, p);
 
 	json_object_begin(j, NULL);
 	if (!err)
@@ -308,9 +308,9 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 	if (!err)
 		err = report_json_threads(j, p);
 	if (!err)
-		err = write_callers(j, t, p, &c);
+		err = html_process_write_callers(j, t, p, &c);
 	if (!err)
-		err = write_whys(j, r, p, &c);
+		err = html_process_write_whys(j, r, p, &c);
 	json_array_begin(j, "stacks");
 	if (!err)
 		err = write_ids(j, t, r, p, &c.ids);
@@ -319,6 +319,6 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 	if (!err)
 		err = html_slices(j, p, c.rows, c.nr);
 	json_object_end(j);
-	callers_fini(&c);
+	html_process_callers_fini(&c);
 	return err;
 }

@@ -16,7 +16,7 @@ struct series_column {
 	s64 (*get)(const struct series_line *l);
 };
 
-static s64 rounded(double x)
+static s64 html_series_rounded(double x)
 {
 	double most = x < -9e18 ? -9e18 : x > 9e18 ? 9e18 : x;
 
@@ -35,13 +35,13 @@ static s64 last_bytes(const struct series_line *l)
 
 static s64 per_hour(const struct series_line *l)
 {
-	return rounded(l->slope.per_hour);
+	return html_series_rounded(l->slope.per_hour);
 }
 
 /* -1 = not known. */
 static s64 standard_error(const struct series_line *l)
 {
-	return l->slope.has_error ? rounded(l->slope.error) : -1;
+	return l->slope.has_error ? html_series_rounded(l->slope.error) : -1;
 }
 
 static s64 is_significant(const struct series_line *l)
@@ -83,7 +83,7 @@ static void write_plot(struct json *j, const struct series_line *process, const 
 	json_array_end(j);
 }
 
-static int write_callers(struct json *j, struct html_tables *t, const struct series_line *p)
+static int html_series_write_callers(struct json *j, struct html_tables *t, const struct series_line *p)
 {
 	const struct series_line *end = p->callers + p->nr_callers;
 	u32 number;
@@ -130,7 +130,7 @@ static void write_points(struct json *j, const struct series_line *p)
 	json_array_end(j);
 }
 
-static int write_process(struct json *j, struct html_tables *t, const struct series_line *p)
+static int html_series_write_process(struct json *j, struct html_tables *t, const struct series_line *p)
 {
 	int err;
 
@@ -140,7 +140,7 @@ static int write_process(struct json *j, struct html_tables *t, const struct ser
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		json_s64(j, columns[i].name, columns[i].get(p));
 	write_points(j, p);
-	err = write_callers(j, t, p);
+	err = html_series_write_callers(j, t, p);
 	json_object_end(j);
 	return err;
 }
@@ -158,7 +158,7 @@ static void write_reports(struct json *j, const struct series_report *reports, s
 	json_array_end(j);
 }
 
-static int write_data(FILE *out, const void *ctx)
+static int html_series_write_data(FILE *out, const void *ctx)
 {
 	const struct series *s = ctx;
 	size_t nr_reports, nr;
@@ -176,7 +176,7 @@ static int write_data(FILE *out, const void *ctx)
 	write_reports(&j, reports, nr_reports);
 	json_array_begin(&j, "processes");
 	for (const struct series_line *p = list; p < list + nr && !err; p++)
-		err = write_process(&j, &tables, p);
+		err = html_series_write_process(&j, &tables, p);
 	json_array_end(&j);
 	html_tables_write(&j, &tables);
 	json_object_end(&j);
@@ -186,5 +186,5 @@ static int write_data(FILE *out, const void *ctx)
 
 int series_write_html(FILE *out, const struct series *s)
 {
-	return html_page(out, write_data, s);
+	return html_page(out, html_series_write_data, s);
 }

@@ -31,7 +31,7 @@ struct slice_writer {
 	size_t nr, max;
 };
 
-static int count_cell(void *ctx, u32 row, const struct slice_counts *counts)
+static int html_slices_count_cell(void *ctx, u32 row, const struct slice_counts *counts)
 {
 	struct slice_writer *w = ctx;
 
@@ -52,7 +52,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Make callers that allocated least others, until the rest has room. */
-static int leave_out(struct slice_writer *w, const struct report_row *rows, size_t nr)
+static int html_slices_leave_out(struct slice_writer *w, const struct report_row *rows, size_t nr)
 {
 	auto_free const struct report_row **largest = calloc(nr + 1, sizeof(const struct report_row *));
 	u64 room = MAX_CELLS;
@@ -156,7 +156,7 @@ static int write_slice(struct slice_writer *w, u32 i, u64 begin_ns)
 	return 0;
 }
 
-static int write_all(struct slice_writer *w, const struct report_row *rows, size_t nr)
+static int html_slices_write_all(struct slice_writer *w, const struct report_row *rows, size_t nr)
 {
 	u64 begin_ns;
 	int err = 0;
@@ -166,9 +166,9 @@ static int write_all(struct slice_writer *w, const struct report_row *rows, size
 	for (size_t i = 0; i < nr; i++)
 		w->caller_of[rows[i].id] = (u32)i;
 	for (u32 i = 0; heap_slice(w->heap, i, &begin_ns); i++)
-		heap_slice_visit(w->heap, i, count_cell, w);
+		heap_slice_visit(w->heap, i, html_slices_count_cell, w);
 	if (w->nr_cells > MAX_CELLS)
-		err = leave_out(w, rows, nr);
+		err = html_slices_leave_out(w, rows, nr);
 	json_array_begin(w->json, "slices");
 	for (u32 i = 0; heap_slice(w->heap, i, &begin_ns) && !err; i++)
 		err = write_slice(w, i, begin_ns);
@@ -188,7 +188,7 @@ int html_slices(struct json *j, const struct report_process *p, const struct rep
 		return 0;
 	w.caller_of = calloc((size_t)w.nr_rows + 1, sizeof(*w.caller_of));
 	w.cells_of = calloc(nr + 1, sizeof(*w.cells_of));
-	err = w.caller_of && w.cells_of ? write_all(&w, rows, nr) : -ENOMEM;
+	err = w.caller_of && w.cells_of ? html_slices_write_all(&w, rows, nr) : -ENOMEM;
 	free(w.caller_of);
 	free(w.cells_of);
 	free(w.cells);

@@ -73,7 +73,8 @@ static int add_module(struct html_tables *t, const struct module *m, u32 *out)
 	return 0;
 }
 
-static int add_frame(struct html_tables *t, struct code_ref ref, u32 module, const struct symbol *s)
+static int html_tables_add_frame(struct html_tables *t, struct code_ref ref, u32 module,
+				 const struct symbol *s)
 {
 	struct html_frame f = { .line = s->line,
 				.module = module,
@@ -90,7 +91,8 @@ static int add_frame(struct html_tables *t, struct code_ref ref, u32 module, con
 }
 
 /* Add the frames of the new place @number. */
-static int add_frames(struct html_tables *t, const struct report *r, struct code_ref ref, size_t number)
+static int html_tables_add_frames(struct html_tables *t, const struct report *r, struct code_ref ref,
+				  size_t number)
 {
 	u32 first = t->nr_frames;
 	const struct symbol *symbols;
@@ -102,15 +104,15 @@ static int add_frames(struct html_tables *t, const struct report *r, struct code
 	if (!err)
 		err = add_module(t, module_get(r->modules, ref.module), &module);
 	for (size_t i = 0; i < nr && !err; i++)
-		err = add_frame(t, ref, module, &symbols[i]);
+		err = html_tables_add_frame(t, ref, module, &symbols[i]);
 	place = intern_get(&t->places, number);
 	place->first = first;
 	place->nr = t->nr_frames - first;
 	return err;
 }
 
-static int find_place(struct html_tables *t, const struct report *r, struct code_ref ref,
-		      struct html_place *out)
+static int html_tables_find_place(struct html_tables *t, const struct report *r, struct code_ref ref,
+				  struct html_place *out)
 {
 	const struct html_place key = { .module = ref.module, .offset = ref.offset };
 	size_t number;
@@ -118,14 +120,14 @@ static int find_place(struct html_tables *t, const struct report *r, struct code
 	int err = intern_item(&t->places, &key, &number, &is_new);
 
 	if (!err && is_new)
-		err = add_frames(t, r, ref, number);
+		err = html_tables_add_frames(t, r, ref, number);
 	if (!err)
 		*out = *(const struct html_place *)intern_get(&t->places, number);
 	return err;
 }
 
 /* Go from *@node to its child of @frame. */
-static int step(struct html_tables *t, u32 frame, u32 *node)
+static int html_tables_step(struct html_tables *t, u32 frame, u32 *node)
 {
 	const struct html_node child = { *node, frame };
 	size_t number;
@@ -137,20 +139,20 @@ static int step(struct html_tables *t, u32 frame, u32 *node)
 }
 
 /* Begin a stack that is cut with a mark: without it the frame where it is cut would look like the program's first. */
-static int add_mark(struct html_tables *t, u8 end, u32 *node)
+static int html_tables_add_mark(struct html_tables *t, u8 end, u32 *node)
 {
 	const struct symbol mark = { .function = stack_end_word(end) };
 	u32 *frame = &t->marks[end < NR_STACK_ENDS ? end : STACK_UNSUPPORTED];
 
 	if (!*frame) {
-		int err = add_frame(t, (struct code_ref){ 0 }, HTML_NONE, &mark);
+		int err = html_tables_add_frame(t, (struct code_ref){ 0 }, HTML_NONE, &mark);
 
 		if (err)
 			return err;
 		t->frames[t->nr_frames - 1].kind = HTML_MARK;
 		*frame = t->nr_frames;
 	}
-	return step(t, *frame - 1, node);
+	return html_tables_step(t, *frame - 1, node);
 }
 
 int html_stack(struct html_tables *t, const struct report *r, const struct report_process *p,
@@ -161,13 +163,13 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
 
 	*node = HTML_NONE;
 	if (s && *truncated)
-		err = add_mark(t, s->end, node);
+		err = html_tables_add_mark(t, s->end, node);
 	for (size_t i = s ? s->nr_frames : 0; i-- && !err;) {
 		struct html_place place = { .nr = 0 };
 
-		err = find_place(t, r, s->frames[i], &place);
+		err = html_tables_find_place(t, r, s->frames[i], &place);
 		for (u32 k = place.nr; k-- && !err;)
-			err = step(t, place.first + k, node);
+			err = html_tables_step(t, place.first + k, node);
 	}
 	return err;
 }
@@ -186,7 +188,7 @@ int html_named(struct html_tables *t, const char *name, u32 *node)
 								       .module = HTML_NONE };
 		t->nr_frames += !err;
 	}
-	return err ? err : step(t, text, node);
+	return err ? err : html_tables_step(t, text, node);
 }
 
 int html_lines(struct html_tables *t, const char *frames, u32 *node)
@@ -230,20 +232,20 @@ void html_numbers(struct json *j, const char *key, size_t nr, s64 (*get)(const v
 }
 
 /* Numbers that may be HTML_NONE are -1 then. */
-static s64 number(u32 n)
+static s64 html_tables_number(u32 n)
 {
 	return n == HTML_NONE ? -1 : (s64)n;
 }
 
-static void write_frames(struct json *j, const struct html_tables *t)
+static void html_tables_write_frames(struct json *j, const struct html_tables *t)
 {
 	json_array_begin(j, "frames");
 	for (const struct html_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
 		json_array_begin(j, NULL);
-		json_s64(j, NULL, number(f->function));
-		json_s64(j, NULL, number(f->file));
+		json_s64(j, NULL, html_tables_number(f->function));
+		json_s64(j, NULL, html_tables_number(f->file));
 		json_u64(j, NULL, f->line);
-		json_s64(j, NULL, number(f->module));
+		json_s64(j, NULL, html_tables_number(f->module));
 		json_u64(j, NULL, f->kind);
 		if (f->offset)
 			json_hex(j, NULL, f->offset);
@@ -283,6 +285,6 @@ void html_tables_write(struct json *j, const struct html_tables *t)
 		json_object_end(j);
 	}
 	json_array_end(j);
-	write_frames(j, t);
+	html_tables_write_frames(j, t);
 	write_nodes(j, t);
 }

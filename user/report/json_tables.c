@@ -67,7 +67,7 @@ void json_tables_fini(struct json_tables *t)
 	free(t->frames);
 }
 
-static int add_text(struct intern_strings *s, const char *text, u32 *out)
+static int json_tables_add_text(struct intern_strings *s, const char *text, u32 *out)
 {
 	size_t number = NONE;
 	int err = text ? intern_string(s, text, &number, NULL) : 0;
@@ -76,7 +76,7 @@ static int add_text(struct intern_strings *s, const char *text, u32 *out)
 	return err;
 }
 
-static int add_item(struct intern_table *t, const void *key, u32 *out)
+static int json_tables_add_item(struct intern_table *t, const void *key, u32 *out)
 {
 	size_t number = NONE;
 	bool is_new;
@@ -89,21 +89,23 @@ static int add_item(struct intern_table *t, const void *key, u32 *out)
 static int add_function(struct json_tables *t, const struct symbol *s, u32 *out)
 {
 	struct table_function f;
-	int err = add_text(&t->names, s->function, &f.name);
+	int err = json_tables_add_text(&t->names, s->function, &f.name);
 
 	if (!err)
-		err = add_text(&t->sources, s->file, &f.source);
+		err = json_tables_add_text(&t->sources, s->file, &f.source);
 	*out = NONE;
-	return err || (!s->function && !s->file) ? err : add_item(&t->functions, &f, out);
+	return err || (!s->function && !s->file) ? err : json_tables_add_item(&t->functions, &f, out);
 }
 
-static int add_frame(struct json_tables *t, struct code_ref ref, const struct symbol *s)
+static int json_tables_add_frame(struct json_tables *t, struct code_ref ref, const struct symbol *s)
 {
 	const struct table_module key = { ref.module };
 	struct written_frame f = {
 		.offset = ref.offset, .line = s->line, .module = NONE, .is_inlined = s->is_inlined
 	};
-	int err = module_get(t->report->modules, ref.module) ? add_item(&t->modules, &key, &f.module) : 0;
+	int err = module_get(t->report->modules, ref.module)
+			  ? json_tables_add_item(&t->modules, &key, &f.module)
+			  : 0;
 
 	if (!err)
 		err = add_function(t, s, &f.function);
@@ -114,7 +116,7 @@ static int add_frame(struct json_tables *t, struct code_ref ref, const struct sy
 	return err;
 }
 
-static int add_place(struct json_tables *t, struct code_ref ref)
+static int json_tables_add_place(struct json_tables *t, struct code_ref ref)
 {
 	const struct table_place key = { .module = ref.module, .offset = ref.offset };
 	const struct symbol *symbols;
@@ -129,7 +131,7 @@ static int add_place(struct json_tables *t, struct code_ref ref)
 	place->first = t->nr_frames;
 	err = report_symbols(t->report, ref, &symbols, &nr);
 	for (size_t i = 0; i < nr && !err; i++)
-		err = add_frame(t, ref, &symbols[i]);
+		err = json_tables_add_frame(t, ref, &symbols[i]);
 	place->nr = t->nr_frames - place->first;
 	return err;
 }
@@ -143,18 +145,19 @@ int json_tables_stack(struct json_tables *t, const struct report_process *p, con
 	int err = intern_item(&t->stacks, &key, &nr, &is_new);
 
 	for (size_t i = 0; is_new && i < s->nr_frames && !err; i++)
-		err = add_place(t, s->frames[i]);
+		err = json_tables_add_place(t, s->frames[i]);
 	*number = (u32)nr;
 	return err;
 }
 
-static void write_text(struct json *j, const char *key, const struct intern_strings *s, u32 number)
+static void json_tables_write_text(struct json *j, const char *key, const struct intern_strings *s,
+				   u32 number)
 {
 	if (number != NONE)
 		json_string(j, key, s->list[number]);
 }
 
-static void write_number(struct json *j, const char *key, u32 number)
+static void json_tables_write_number(struct json *j, const char *key, u32 number)
 {
 	if (number != NONE)
 		json_u64(j, key, number);
@@ -176,7 +179,7 @@ static void write_modules(struct json *j, const struct json_tables *t)
 	json_array_end(j);
 }
 
-static void write_functions(struct json *j, const struct json_tables *t)
+static void json_tables_write_functions(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "sources");
 	for (size_t i = 0; i < t->sources.nr; i++)
@@ -187,22 +190,22 @@ static void write_functions(struct json *j, const struct json_tables *t)
 		const struct table_function *f = intern_get(&t->functions, i);
 
 		json_object_begin(j, NULL);
-		write_text(j, "name", &t->names, f->name);
-		write_number(j, "source", f->source);
+		json_tables_write_text(j, "name", &t->names, f->name);
+		json_tables_write_number(j, "source", f->source);
 		json_object_end(j);
 	}
 	json_array_end(j);
 }
 
-static void write_frames(struct json *j, const struct json_tables *t)
+static void json_tables_write_frames(struct json *j, const struct json_tables *t)
 {
 	json_array_begin(j, "frames");
 	for (const struct written_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
 		json_object_begin(j, NULL);
-		write_number(j, "function", f->function);
+		json_tables_write_number(j, "function", f->function);
 		if (f->line)
 			json_u64(j, "line", f->line);
-		write_number(j, "module", f->module);
+		json_tables_write_number(j, "module", f->module);
 		json_hex(j, "offset", f->offset);
 		if (f->is_inlined)
 			json_bool(j, "inlined", true);
@@ -212,7 +215,7 @@ static void write_frames(struct json *j, const struct json_tables *t)
 }
 
 /* Write the numbers of the frames of @s. Each place is in its table already. */
-static int write_stack(struct json *j, struct intern_table *places, const struct stack *s)
+static int json_tables_write_stack(struct json *j, struct intern_table *places, const struct stack *s)
 {
 	int err = 0;
 
@@ -239,14 +242,14 @@ int json_tables_write(struct json *j, struct json_tables *t)
 
 	json_fold(j, FOLD_ITEMS);
 	write_modules(j, t);
-	write_functions(j, t);
-	write_frames(j, t);
+	json_tables_write_functions(j, t);
+	json_tables_write_frames(j, t);
 	json_array_begin(j, "backtraces");
 	for (size_t i = 0; i < t->stacks.nr && !err; i++) {
 		const struct table_stack *key = intern_get(&t->stacks, i);
 
-		err = write_stack(j, &t->places,
-				  stack_get((const struct stack_table *)(uintptr_t)key->table, key->id));
+		err = json_tables_write_stack(
+			j, &t->places, stack_get((const struct stack_table *)(uintptr_t)key->table, key->id));
 	}
 	json_array_end(j);
 	return err;

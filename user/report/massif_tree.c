@@ -33,18 +33,18 @@ struct tree {
 	u64 total;
 };
 
-static int compare_u64(u64 a, u64 b)
+static int massif_tree_compare_u64(u64 a, u64 b)
 {
 	return (a > b) - (a < b);
 }
 
 static int compare_frames(const struct report_frame *a, const struct report_frame *b)
 {
-	int cmp = compare_u64(a->ref.module, b->ref.module);
+	int cmp = massif_tree_compare_u64(a->ref.module, b->ref.module);
 
 	if (!cmp)
-		cmp = compare_u64(a->ref.offset, b->ref.offset);
-	return cmp ? cmp : compare_u64((uintptr_t)a->symbol, (uintptr_t)b->symbol);
+		cmp = massif_tree_compare_u64(a->ref.offset, b->ref.offset);
+	return cmp ? cmp : massif_tree_compare_u64((uintptr_t)a->symbol, (uintptr_t)b->symbol);
 }
 
 static int compare_leaves(const void *pa, const void *pb)
@@ -54,16 +54,16 @@ static int compare_leaves(const void *pa, const void *pb)
 
 	for (size_t i = 0; i < a->stack.nr && i < b->stack.nr && !cmp; i++)
 		cmp = compare_frames(&a->stack.list[i], &b->stack.list[i]);
-	return cmp ? cmp : compare_u64(a->stack.nr, b->stack.nr);
+	return cmp ? cmp : massif_tree_compare_u64(a->stack.nr, b->stack.nr);
 }
 
 /* The largest first; equal ones in the order of their frames. */
 static int compare_branches(const void *pa, const void *pb)
 {
 	const struct branch *a = pa, *b = pb;
-	int cmp = compare_u64(b->value, a->value);
+	int cmp = massif_tree_compare_u64(b->value, a->value);
 
-	return cmp ? cmp : compare_u64(a->first, b->first);
+	return cmp ? cmp : massif_tree_compare_u64(a->first, b->first);
 }
 
 /* The branches of @from behind @depth frames. The caller owns *@out. 0 or -ENOMEM. */
@@ -96,7 +96,7 @@ static int find_branches(const struct tree *t, const struct branch *from, size_t
 }
 
 /* " 0x1234: make_node (list.c:42)", or " 0x1234: ??? (in /usr/bin/prog)" without a source file. */
-static void put_place(const struct tree *t, const struct branch *b, size_t depth)
+static void massif_tree_put_place(const struct tree *t, const struct branch *b, size_t depth)
 {
 	struct report_frames *f = &t->leaves[b->first].stack;
 	const struct symbol *s = f->list[depth].symbol;
@@ -153,7 +153,7 @@ static int put_branch(const struct tree *t, const struct branch *b, size_t depth
 		small += list[i].value;
 	fprintf(t->out, "%*sn%zu: %" PRIu64, (int)depth, "", shown + (shown < nr) + (bare != 0), b->value);
 	if (depth)
-		put_place(t, b, depth - 1);
+		massif_tree_put_place(t, b, depth - 1);
 	else
 		fputs(" (heap allocation functions) malloc/new/new[], --alloc-fns, etc.", t->out);
 	putc('\n', t->out);

@@ -6,43 +6,43 @@
 
 #include "user/report/report_rows.h"
 
-static u64 live_bytes(const struct report_row *r)
+static u64 measure_live_bytes(const struct report_row *r)
 {
 	return r->row.live_bytes;
 }
 
-static u64 live_blocks(const struct report_row *r)
+static u64 measure_live_blocks(const struct report_row *r)
 {
 	return r->row.live_blocks;
 }
 
-static u64 total_bytes(const struct report_row *r)
+static u64 measure_total_bytes(const struct report_row *r)
 {
 	return r->row.alloc_bytes;
 }
 
-static u64 total_blocks(const struct report_row *r)
+static u64 measure_total_blocks(const struct report_row *r)
 {
 	return r->row.allocs;
 }
 
 /* Each lost block counts for its own caller. */
-static u64 leaked_bytes(const struct report_row *r)
+static u64 measure_leaked_bytes(const struct report_row *r)
 {
 	return r->leaks.sums.of[SCAN_DEFINITE].bytes + r->leaks.sums.of[SCAN_INDIRECT].bytes;
 }
 
-static u64 leaked_blocks(const struct report_row *r)
+static u64 measure_leaked_blocks(const struct report_row *r)
 {
 	return r->leaks.sums.of[SCAN_DEFINITE].blocks + r->leaks.sums.of[SCAN_INDIRECT].blocks;
 }
 
-static u64 peak(const struct report_row *r)
+static u64 measure_peak(const struct report_row *r)
 {
 	return r->row.peak_bytes;
 }
 
-static u64 temporary(const struct report_row *r)
+static u64 measure_temporary(const struct report_row *r)
 {
 	return r->row.temporary;
 }
@@ -50,14 +50,14 @@ static u64 temporary(const struct report_row *r)
 enum { LIVE_BYTES, TOTAL_BYTES = 2 };
 
 const struct report_measure report_measures[] = {
-	[LIVE_BYTES] = { "live-bytes", "live bytes", true, false, live_bytes },
-	{ "live-blocks", "live blocks", false, false, live_blocks },
-	[TOTAL_BYTES] = { "total-bytes", "bytes allocated", true, false, total_bytes },
-	{ "total-blocks", "blocks allocated", false, false, total_blocks },
-	{ "leaked-bytes", "bytes leaked", true, true, leaked_bytes },
-	{ "leaked-blocks", "blocks leaked", false, true, leaked_blocks },
-	{ "peak", "bytes at the peak", true, false, peak },
-	{ "temporary", "temporary blocks", false, false, temporary },
+	[LIVE_BYTES] = { "live-bytes", "live bytes", true, false, measure_live_bytes },
+	{ "live-blocks", "live blocks", false, false, measure_live_blocks },
+	[TOTAL_BYTES] = { "total-bytes", "bytes allocated", true, false, measure_total_bytes },
+	{ "total-blocks", "blocks allocated", false, false, measure_total_blocks },
+	{ "leaked-bytes", "bytes leaked", true, true, measure_leaked_bytes },
+	{ "leaked-blocks", "blocks leaked", false, true, measure_leaked_blocks },
+	{ "peak", "bytes at the peak", true, false, measure_peak },
+	{ "temporary", "temporary blocks", false, false, measure_temporary },
 	{ NULL },
 };
 

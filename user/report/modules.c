@@ -10,8 +10,8 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 
-static const struct module *module_of(const struct report *r, const struct report_process *p,
-				      const struct report_row *row)
+static const struct module *modules_module_of(const struct report *r, const struct report_process *p,
+					      const struct report_row *row)
 {
 	const char *truncated;
 	const struct stack *s = report_stack(p, row, &truncated);
@@ -19,21 +19,21 @@ static const struct module *module_of(const struct report *r, const struct repor
 	return s && s->nr_frames ? module_get(r->modules, s->frames[0].module) : NULL;
 }
 
-static void add_sum(struct scan_sum *sum, u64 blocks, u64 bytes)
+static void modules_add_sum(struct scan_sum *sum, u64 blocks, u64 bytes)
 {
 	sum->blocks += blocks;
 	sum->bytes += bytes;
 }
 
-static void add_row(struct report_module *m, const struct report_row *row)
+static void modules_add_row(struct report_module *m, const struct report_row *row)
 {
 	const struct scan_sum *lost = row->leaks.sums.of;
 
 	m->nr_callers++;
-	add_sum(&m->allocated, row->row.allocs, row->row.alloc_bytes);
-	add_sum(&m->live, row->row.live_blocks, row->row.live_bytes);
-	add_sum(&m->leaked, lost[SCAN_DEFINITE].blocks, lost[SCAN_DEFINITE].bytes);
-	add_sum(&m->leaked, lost[SCAN_INDIRECT].blocks, lost[SCAN_INDIRECT].bytes);
+	modules_add_sum(&m->allocated, row->row.allocs, row->row.alloc_bytes);
+	modules_add_sum(&m->live, row->row.live_blocks, row->row.live_bytes);
+	modules_add_sum(&m->leaked, lost[SCAN_DEFINITE].blocks, lost[SCAN_DEFINITE].bytes);
+	modules_add_sum(&m->leaked, lost[SCAN_INDIRECT].blocks, lost[SCAN_INDIRECT].bytes);
 	m->peak_bytes += row->row.peak_bytes;
 }
 
@@ -50,7 +50,7 @@ static int compare_modules(const void *pa, const void *pb)
 }
 
 /* A process has tens of files, and their rows come in long runs: a search from the last one is short. */
-static struct report_module *find(struct report_module *list, size_t nr, const struct module *module)
+static struct report_module *modules_find(struct report_module *list, size_t nr, const struct module *module)
 {
 	for (size_t i = nr; i-- > 0;)
 		if (list[i].module == module)
@@ -65,8 +65,8 @@ int report_modules(const struct report *r, const struct report_process *p, const
 	size_t count = 0, max = 0;
 
 	for (size_t i = 0; i < nr_rows; i++) {
-		const struct module *module = module_of(r, p, &rows[i]);
-		struct report_module *m = find(list, count, module);
+		const struct module *module = modules_module_of(r, p, &rows[i]);
+		struct report_module *m = modules_find(list, count, module);
 
 		if (!m) {
 			if (array_reserve(list, max, count + 1))
@@ -74,7 +74,7 @@ int report_modules(const struct report *r, const struct report_process *p, const
 			m = &list[count++];
 			*m = (struct report_module){ .module = module };
 		}
-		add_row(m, &rows[i]);
+		modules_add_row(m, &rows[i]);
 	}
 	if (count)
 		qsort(list, count, sizeof(*list), compare_modules);

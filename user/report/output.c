@@ -101,7 +101,7 @@ struct report_options output_look(const struct output_options *o, FILE *out)
 	return r;
 }
 
-static int refuse(const struct output *o, const char *why, int err)
+static int output_refuse(const struct output *o, const char *why, int err)
 {
 	error("--output: %s: %s", o->pattern, why);
 	return err;
@@ -127,35 +127,35 @@ static int choose_format(struct output *o, const struct report_format *format)
 }
 
 /* Keep the directory of @o open, and check whether files can be made in it. */
-static int open_directory(struct output *o)
+static int output_open_directory(struct output *o)
 {
 	size_t len = o->name - o->pattern;
 	auto_free char *directory = len ? strndup(o->pattern, len) : strdup(".");
 
 	if (!directory)
-		return refuse(o, strerror(ENOMEM), -ENOMEM);
+		return output_refuse(o, strerror(ENOMEM), -ENOMEM);
 	if (strchr(directory, '%'))
-		return refuse(o, "placeholders belong in the name, not in the directory", -EINVAL);
+		return output_refuse(o, "placeholders belong in the name, not in the directory", -EINVAL);
 	o->dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (o->dir < 0 || faccessat(o->dir, ".", W_OK | X_OK, AT_EACCESS)) {
 		int err = -errno;
 
-		return refuse(o, strerror(-err), err);
+		return output_refuse(o, strerror(-err), err);
 	}
 	return 0;
 }
 
 /* @name must not exist, unless it is a file that may be replaced. */
-static int check_existing(const struct output *o, const char *name, bool force)
+static int output_check_existing(const struct output *o, const char *name, bool force)
 {
 	struct stat st;
 
 	if (fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : refuse(o, strerror(errno), -errno);
+		return errno == ENOENT ? 0 : output_refuse(o, strerror(errno), -errno);
 	if (!S_ISREG(st.st_mode))
-		return refuse(o, "exists and is not a regular file", -EEXIST);
+		return output_refuse(o, "exists and is not a regular file", -EEXIST);
 	if (!force)
-		return refuse(o, "existing output file is not overwritten without --force", -EEXIST);
+		return output_refuse(o, "existing output file is not overwritten without --force", -EEXIST);
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static int open_device(struct output *o)
 	}
 	if (fd >= 0)
 		close(fd);
-	return refuse(o, strerror(errno), -errno);
+	return output_refuse(o, strerror(errno), -errno);
 }
 
 static int output_init(struct output *o, const char *pattern, const struct output_options *options)
@@ -205,14 +205,14 @@ static int output_init(struct output *o, const char *pattern, const struct outpu
 		return err;
 	err = out_expand(o->name, &sample, name);
 	if (err == -EINVAL)
-		return refuse(o, "placeholders are %p, %n, %t and %%", err);
+		return output_refuse(o, "placeholders are %p, %n, %t and %%", err);
 	if (err)
-		return refuse(o, strerror(-err), err);
+		return output_refuse(o, strerror(-err), err);
 	o->has_pid = strstr(o->name, "%p");
 	o->is_varying = strstr(o->name, "%n") || strstr(o->name, "%t");
 	o->kept.what = "report";
-	err = open_directory(o);
-	return err ? err : check_existing(o, name, options->force);
+	err = output_open_directory(o);
+	return err ? err : output_check_existing(o, name, options->force);
 }
 
 int outputs_status(int err)
@@ -225,7 +225,7 @@ static int check_terminal(const struct output *o)
 {
 	if (!o->stream || !o->format->is_binary || !isatty(fileno(o->stream)))
 		return 0;
-	return refuse(o, "no text for a terminal: name a file", -EINVAL);
+	return output_refuse(o, "no text for a terminal: name a file", -EINVAL);
 }
 
 int outputs_new(struct outputs **out, const struct output_options *options, FILE *standard)
@@ -333,7 +333,7 @@ static int open_temporary(const struct output *o, char name[32])
 	return fd < 0 ? -errno : fd;
 }
 
-static int copy_file(FILE *out, int fd)
+static int output_copy_file(FILE *out, int fd)
 {
 	char bytes[16384];
 	off_t at = 0;
@@ -349,9 +349,9 @@ static int copy_file(FILE *out, int fd)
 	return 0;
 }
 
-static int write_plain(const struct output *o, FILE *out, const struct content *c)
+static int output_write_plain(const struct output *o, FILE *out, const struct content *c)
 {
-	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
+	return c->fd < 0 ? o->format->write(out, &c->report) : output_copy_file(out, c->fd);
 }
 
 static int write_compressed(const struct output *o, FILE *out, const struct content *c, enum compression how)
@@ -362,7 +362,7 @@ static int write_compressed(const struct output *o, FILE *out, const struct cont
 
 	if (err)
 		return err;
-	err = write_plain(o, compressed_file(z), c);
+	err = output_write_plain(o, compressed_file(z), c);
 	end_err = compressed_end(z);
 	return err ? err : end_err;
 }
@@ -374,7 +374,7 @@ static int write_content(const struct output *o, FILE *out, const struct content
 					o->format->wants_tape ? COMPRESSION_GZIP_FAST : COMPRESSION_GZIP);
 	if (!IS_AGENT && o->packing == PACK_ZSTD)
 		return write_compressed(o, out, c, COMPRESSION_ZSTD);
-	return write_plain(o, out, c);
+	return output_write_plain(o, out, c);
 }
 
 static int write_fd(const struct output *o, const struct content *c, int fd)
@@ -406,7 +406,7 @@ static struct made *find_made(const struct output *o, const struct stat *st)
 }
 
 /* Remember the file @st in place of @old; or, if that is NULL, in an entry for which there is room. */
-static void remember(struct output *o, struct made *old, const struct stat *st)
+static void output_remember(struct output *o, struct made *old, const struct stat *st)
 {
 	struct made made = { st->st_dev, st->st_ino, st->st_size, st->st_mtim };
 
@@ -441,7 +441,7 @@ static int publish_new(const struct output *o, const char *tmp, const char *name
 }
 
 /* Put @t in the place of the file @name. Only rename() replaces a file, and needs a name. */
-static int replace(const struct output *o, struct temporary *t, const char *name)
+static int output_replace(const struct output *o, struct temporary *t, const char *name)
 {
 	int err = *t->name ? 0 : choose_name(t->name);
 
@@ -456,7 +456,7 @@ static int replace(const struct output *o, struct temporary *t, const char *name
 }
 
 /* Give the finished file @t its name. */
-static int publish(struct output *o, struct temporary *t, const char *name, bool force)
+static int output_publish(struct output *o, struct temporary *t, const char *name, bool force)
 {
 	struct stat st;
 	struct stat old;
@@ -472,18 +472,18 @@ static int publish(struct output *o, struct temporary *t, const char *name, bool
 			return -errno;
 		err = *t->name ? publish_new(o, t->name, name) : link_as(o, t->fd, name);
 		if (!err)
-			remember(o, NULL, &st);
+			output_remember(o, NULL, &st);
 		return err;
 	}
 	if (!S_ISREG(old.st_mode) || !(force || find_made(o, &old)))
 		return -EEXIST;
-	err = replace(o, t, name);
+	err = output_replace(o, t, name);
 	if (!err)
-		remember(o, find_made(o, &old), &st);
+		output_remember(o, find_made(o, &old), &st);
 	return err;
 }
 
-static int write_file(struct output *o, const struct content *c, const char *name, bool force)
+static int output_write_file(struct output *o, const struct content *c, const char *name, bool force)
 {
 	struct temporary t = { .fd = -1 };
 	int fd = open_temporary(o, t.name);
@@ -501,7 +501,7 @@ static int write_file(struct output *o, const struct content *c, const char *nam
 	else
 		err = write_fd(o, c, fd);
 	if (!err)
-		err = publish(o, &t, name, force);
+		err = output_publish(o, &t, name, force);
 	if (err && *t.name)
 		unlinkat(o->dir, t.name, 0);
 	cleanup_close(&t.fd);
@@ -509,7 +509,7 @@ static int write_file(struct output *o, const struct content *c, const char *nam
 }
 
 /* Log a failure once, and the name of the first report. */
-static int tell(struct output *o, const char *name, int err)
+static int output_tell(struct output *o, const char *name, int err)
 {
 	int len = o->name - o->pattern; /* of the directory */
 
@@ -553,12 +553,12 @@ static int write_named(struct output *o, struct content *c, struct out_values *v
 	err = out_expand(o->name, v, name);
 	c->report.options = output_look(options, NULL);
 	if (!err)
-		err = write_file(o, c, name, options->force);
+		err = output_write_file(o, c, name, options->force);
 	if (is_shortened(o, c, err))
-		err = write_file(o, c, name, options->force);
+		err = output_write_file(o, c, name, options->force);
 	if (!err && options->keep && o->is_varying)
 		kept_last(&o->kept, o->dir, name, v->number, options->keep);
-	return tell(o, err ? o->name : name, err);
+	return output_tell(o, err ? o->name : name, err);
 }
 
 static int write_stream(struct output *o, struct content *c, u64 number, const struct output_options *options)
@@ -579,7 +579,7 @@ static int write_stream(struct output *o, struct content *c, u64 number, const s
 		__fpurge(o->stream);
 		clearerr(o->stream);
 	}
-	return tell(o, o->name, err);
+	return output_tell(o, o->name, err);
 }
 
 /* Copy to @list those of @r with the PID of number @first, which is the first one that has it. Returns how many. */
@@ -609,7 +609,7 @@ static int write_by_pid(struct output *o, const struct report *r, struct out_val
 	int first_err = 0;
 
 	if (!list)
-		return tell(o, o->name, -ENOMEM);
+		return output_tell(o, o->name, -ENOMEM);
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		struct content part = { *r, -1, r->processes[i].target->pid };
 		int err;
@@ -636,7 +636,7 @@ static int write_output(struct output *o, const struct report *r, struct out_val
 }
 
 /* "Report 3, 2026-01-31 23:59:59" */
-static void write_title(char *text, size_t size, u64 number)
+static void output_write_title(char *text, size_t size, u64 number)
 {
 	time_t now = time(NULL);
 	struct tm tm;
@@ -676,7 +676,7 @@ int outputs_write(struct outputs *outs, const struct report *report)
 
 	out_values_set_time(&values);
 	if (outs->options->is_numbered) {
-		write_title(title, sizeof(title), values.number);
+		output_write_title(title, sizeof(title), values.number);
 		r.title = title;
 	}
 	/* Before the names of the files: a screen shows the last message. */

@@ -120,7 +120,8 @@ static const struct mapping *mapping_of(const struct report_process *p, struct c
 }
 
 /* The id of the mapping @m of @module. @m NULL: it is mapped no more. 0 or -ENOMEM. */
-static int add_mapping(struct pprof_tables *t, const struct module *module, const struct mapping *m, u64 *id)
+static int pprof_tables_add_mapping(struct pprof_tables *t, const struct module *module,
+				    const struct mapping *m, u64 *id)
 {
 	struct mapping_item item = { .key = { .module = module->id | t->nr_reports << 32 } };
 	struct mapping_item *added;
@@ -151,7 +152,7 @@ int pprof_main_mapping(struct pprof_tables *t, const struct report_process *p)
 
 	for (const struct mapping *m = list->maps; m < list->maps + list->nr; m++)
 		if (m->module && !strcmp(m->module->path, p->target->exe))
-			return add_mapping(t, m->module, m, &id);
+			return pprof_tables_add_mapping(t, m->module, m, &id);
 	return 0;
 }
 
@@ -165,11 +166,11 @@ static int find_mapping(struct pprof_tables *t, const struct report_process *p, 
 	*address = ref.offset + (m ? m->bias : 0);
 	*address -= *address > 0;
 	*id = 0;
-	return module ? add_mapping(t, module, m, id) : 0;
+	return module ? pprof_tables_add_mapping(t, module, m, id) : 0;
 }
 
 /* The line of the function that @s names. 0 or -ENOMEM. */
-static int make_line(struct pprof_tables *t, struct pprof_line *line, const struct symbol *s)
+static int pprof_tables_make_line(struct pprof_tables *t, struct pprof_line *line, const struct symbol *s)
 {
 	struct pprof_function f = { .start = s->start_line };
 	size_t at;
@@ -201,7 +202,7 @@ static int name_location(struct pprof_tables *t, size_t number, const struct sym
 	for (const struct symbol *s = symbols; s < symbols + nr && !err; s++) {
 		if (!s->function)
 			continue;
-		err = make_line(t, &l->lines[l->nr_lines++], s);
+		err = pprof_tables_make_line(t, &l->lines[l->nr_lines++], s);
 		if (m) {
 			m->has_functions = true;
 			m->has_files |= s->file != NULL;

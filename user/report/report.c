@@ -24,67 +24,67 @@
 
 enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200, CALLER_WIDTH = 60 };
 
-static double live_bytes(const struct report_row *r)
+static double report_live_bytes(const struct report_row *r)
 {
 	return (double)r->row.live_bytes;
 }
 
-static double live_blocks(const struct report_row *r)
+static double report_live_blocks(const struct report_row *r)
 {
 	return (double)r->row.live_blocks;
 }
 
-static double total_bytes(const struct report_row *r)
+static double report_total_bytes(const struct report_row *r)
 {
 	return (double)r->row.alloc_bytes;
 }
 
-static double total_blocks(const struct report_row *r)
+static double report_total_blocks(const struct report_row *r)
 {
 	return (double)r->row.allocs;
 }
 
-static double average(const struct report_row *r)
+static double report_average(const struct report_row *r)
 {
 	return r->row.allocs ? (double)r->row.alloc_bytes / (double)r->row.allocs : 0;
 }
 
-static double peak(const struct report_row *r)
+static double report_peak(const struct report_row *r)
 {
 	return (double)r->row.peak_bytes;
 }
 
-static double temporary(const struct report_row *r)
+static double report_temporary(const struct report_row *r)
 {
 	return (double)r->row.temporary;
 }
 
-static double age(const struct report_row *r)
+static double report_age(const struct report_row *r)
 {
 	return (double)r->oldest_ns;
 }
 
-static double mismatched(const struct report_row *r)
+static double report_mismatched(const struct report_row *r)
 {
 	return (double)r->mismatched;
 }
 
-static double bad(const struct report_row *r)
+static double report_bad(const struct report_row *r)
 {
 	return (double)r->bad;
 }
 
-static double growth(const struct report_row *r)
+static double report_growth(const struct report_row *r)
 {
 	return r->grown > 0 ? (double)r->grown : 0;
 }
 
-static double leaked_bytes(const struct report_row *r)
+static double report_leaked_bytes(const struct report_row *r)
 {
 	return (double)leaks_lost(&r->leaks).bytes;
 }
 
-static double leaked_blocks(const struct report_row *r)
+static double report_leaked_blocks(const struct report_row *r)
 {
 	return (double)leaks_lost(&r->leaks).blocks;
 }
@@ -92,23 +92,24 @@ static double leaked_blocks(const struct report_row *r)
 enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
 
 const struct report_key report_keys[] = {
-	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", live_bytes, .is_of_live = true },
-	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", live_blocks, .is_of_live = true },
-	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", total_bytes },
-	{ "total-blocks", "blocks allocated", total_blocks },
-	{ "average", "average size", average, .human = human_bytes, .label = "on average" },
-	{ "leaked-bytes", "bytes leaked", leaked_bytes, .is_of_live = true, .wants_scan = true,
+	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", report_live_bytes, .is_of_live = true },
+	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", report_live_blocks, .is_of_live = true },
+	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", report_total_bytes },
+	{ "total-blocks", "blocks allocated", report_total_blocks },
+	{ "average", "average size", report_average, .human = human_bytes, .label = "on average" },
+	{ "leaked-bytes", "bytes leaked", report_leaked_bytes, .is_of_live = true, .wants_scan = true,
 	  .human = human_bytes, .label = "leaked" },
-	{ "leaked-blocks", "blocks leaked", leaked_blocks, .is_of_live = true, .wants_scan = true,
+	{ "leaked-blocks", "blocks leaked", report_leaked_blocks, .is_of_live = true, .wants_scan = true,
 	  .human = human_count, .label = "leaked" },
-	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
-	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
-	{ "mismatched", "mismatched releases of their blocks", mismatched, .human = human_count,
+	{ "peak", "bytes at the peak", report_peak, .human = human_bytes, .label = "at the peak" },
+	{ "temporary", "temporary blocks", report_temporary, .human = human_count, .label = "temporary" },
+	{ "mismatched", "mismatched releases of their blocks", report_mismatched, .human = human_count,
 	  .label = "released wrongly" },
-	{ "badfree", "releases of what is no block", bad, .human = human_count, .label = "bad releases" },
-	{ "growth", "growth since the last report", growth, .is_of_live = true, .human = human_bytes,
+	{ "badfree", "releases of what is no block", report_bad, .human = human_count,
+	  .label = "bad releases" },
+	{ "growth", "growth since the last report", report_growth, .is_of_live = true, .human = human_bytes,
 	  .label = "more than at the last report" },
-	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
+	{ "age", "age of the oldest live block", report_age, .is_of_live = true, .wants_blocks = true,
 	  .human = human_duration, .label = "old" },
 	{ NULL },
 };
@@ -128,7 +129,7 @@ struct block_pass {
 	size_t nr;
 };
 
-static bool has_filter(const struct report_options *o)
+static bool report_has_filter(const struct report_options *o)
 {
 	return o->min_size || o->max_size || o->older_ns;
 }
@@ -142,7 +143,7 @@ bool report_has_block(const struct report *r, const struct heap_block *b)
 	return !o->older_ns || (r->time_ns > b->time_ns && r->time_ns - b->time_ns >= o->older_ns);
 }
 
-static int visit_block(void *ctx, const struct heap_block *block)
+static int report_visit_block(void *ctx, const struct heap_block *block)
 {
 	const struct block_pass *pass = ctx;
 	const struct report_options *o = &pass->report->options;
@@ -152,7 +153,7 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	if (block->row >= pass->nr || !report_has_block(pass->report, block))
 		return 0;
 	r = &pass->rows[block->row];
-	if (has_filter(o)) {
+	if (report_has_filter(o)) {
 		r->row.live_blocks++;
 		r->row.live_bytes += block->size;
 	}
@@ -166,10 +167,10 @@ static void look_at_blocks(const struct report *r, const struct heap *heap, stru
 {
 	struct block_pass pass = { r, rows, nr };
 
-	if (has_filter(&r->options))
+	if (report_has_filter(&r->options))
 		for (size_t i = 0; i < nr; i++)
 			rows[i].row.live_blocks = rows[i].row.live_bytes = 0;
-	heap_for_each_block(heap, visit_block, &pass);
+	heap_for_each_block(heap, report_visit_block, &pass);
 }
 
 /* Count mismatches for the caller that allocated, and any other wrong release for the caller that released. */
@@ -194,13 +195,13 @@ static int compare_double(double a, double b)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-static int compare_u64(u64 a, u64 b)
+static int report_compare_u64(u64 a, u64 b)
 {
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
 /* Order equal rows independently of the order of events, so that reports of two sources can be compared. */
-static int compare_rows(const void *pa, const void *pb, void *ctx)
+static int report_compare_rows(const void *pa, const void *pb, void *ctx)
 {
 	const struct report_row *a = pa;
 	const struct report_row *b = pb;
@@ -208,12 +209,12 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	int cmp = compare_double(key->value(a), key->value(b));
 
 	if (!cmp)
-		cmp = compare_u64(a->row.live_bytes, b->row.live_bytes);
+		cmp = report_compare_u64(a->row.live_bytes, b->row.live_bytes);
 	if (!cmp)
-		cmp = compare_u64(a->row.alloc_bytes, b->row.alloc_bytes);
+		cmp = report_compare_u64(a->row.alloc_bytes, b->row.alloc_bytes);
 	if (!cmp)
-		cmp = compare_u64(b->row.stack, a->row.stack);
-	return cmp ? cmp : compare_u64(b->row.fn, a->row.fn);
+		cmp = report_compare_u64(b->row.stack, a->row.stack);
+	return cmp ? cmp : report_compare_u64(b->row.fn, a->row.fn);
 }
 
 static bool is_anything_live(const struct report_row *rows, size_t nr)
@@ -245,7 +246,7 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 		if (p->leaks->whys[i].row < count)
 			list[p->leaks->whys[i].row].why = &p->leaks->whys[i];
 	count_misuses(p->heap, list, count);
-	if (key->wants_blocks || has_filter(&r->options))
+	if (key->wants_blocks || report_has_filter(&r->options))
 		look_at_blocks(r, p->heap, list, count);
 	if (r->options.only) {
 		list[0] = list[r->options.only <= count ? r->options.only - 1 : count];
@@ -253,7 +254,7 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	}
 	if (key->is_of_live && !is_anything_live(list, count))
 		key = &report_keys[KEY_TOTAL_BYTES];
-	qsort_r(list, count, sizeof(*list), compare_rows, (void *)key);
+	qsort_r(list, count, sizeof(*list), report_compare_rows, (void *)key);
 	*rows = take_ptr(list);
 	*nr = count;
 	if (key_out)
@@ -269,11 +270,11 @@ static int compare_leaks(const void *pa, const void *pb, void *ctx)
 	int cmp = key->wants_scan ? compare_double(key->value(a), key->value(b)) : 0;
 
 	if (!cmp)
-		cmp = compare_u64(leaks_lost(&a->leaks).bytes, leaks_lost(&b->leaks).bytes);
+		cmp = report_compare_u64(leaks_lost(&a->leaks).bytes, leaks_lost(&b->leaks).bytes);
 	if (!cmp)
-		cmp = compare_u64(a->leaks.sums.of[SCAN_POSSIBLE].bytes,
-				  b->leaks.sums.of[SCAN_POSSIBLE].bytes);
-	return cmp ? cmp : compare_rows(pa, pb, ctx);
+		cmp = report_compare_u64(a->leaks.sums.of[SCAN_POSSIBLE].bytes,
+					 b->leaks.sums.of[SCAN_POSSIBLE].bytes);
+	return cmp ? cmp : report_compare_rows(pa, pb, ctx);
 }
 
 int report_leak_rows(const struct report_row *rows, size_t nr, const struct report_key *key,

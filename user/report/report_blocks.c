@@ -56,19 +56,19 @@ static void blocks_fini(struct blocks *b)
 }
 
 /* Ask, for some of the blocks @i. */
-static bool is_unwanted(const struct report *r, u64 i)
+static bool report_blocks_is_unwanted(const struct report *r, u64 i)
 {
 	return i % ASK_EACH == 0 && r->options.is_unwanted && r->options.is_unwanted();
 }
 
 /* Fill @b, for blocks_fini(). */
-static int collect(struct blocks *b, const struct report *r, const struct report_process *p)
+static int report_blocks_collect(struct blocks *b, const struct report *r, const struct report_process *p)
 {
 	*b = (struct blocks){ .report = r };
 	return block_list_init(&b->list, r, p);
 }
 
-static u64 age_of(const struct report *r, const struct heap_block *b)
+static u64 report_blocks_age_of(const struct report *r, const struct heap_block *b)
 {
 	return r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0;
 }
@@ -87,14 +87,15 @@ static int name_callers(struct blocks *b, const struct report_process *p, u32 ro
 }
 
 /* Write the blocks of @b by @write. */
-static int for_each(struct blocks *b, FILE *out, const struct report_process *p,
-		    int (*write)(FILE *out, struct blocks *all, const struct report_process *p,
-				 const struct heap_block *b))
+static int report_blocks_for_each(struct blocks *b, FILE *out, const struct report_process *p,
+				  int (*write)(FILE *out, struct blocks *all, const struct report_process *p,
+					       const struct heap_block *b))
 {
 	int err = 0;
 
 	for (size_t i = 0; i < b->list.nr && !err; i++)
-		err = is_unwanted(b->report, i) ? -ECANCELED : write(out, b, p, block_list_get(&b->list, i));
+		err = report_blocks_is_unwanted(b->report, i) ? -ECANCELED
+							      : write(out, b, p, block_list_get(&b->list, i));
 	return err;
 }
 
@@ -118,7 +119,7 @@ static int text_block(FILE *out, struct blocks *all, const struct report_process
 	int err = name_callers(all, p, b->row);
 
 	fprintf(out, "  0x%-14" PRIx64 "  %12s  %10s  %6u  ", b->addr, human_bytes(b->size).text,
-		human_duration(age_of(all->report, b)).text, b->row + 1);
+		human_duration(report_blocks_age_of(all->report, b)).text, b->row + 1);
 	if (is_judged(p))
 		fprintf(out, "%-9s  ", verdict_name(p, b));
 	report_function(out, p, heap_row_get(p->heap, b->row).fn);
@@ -127,10 +128,10 @@ static int text_block(FILE *out, struct blocks *all, const struct report_process
 	return err;
 }
 
-static int text_process(FILE *out, const struct report *r, const struct report_process *p)
+static int report_blocks_text_process(FILE *out, const struct report *r, const struct report_process *p)
 {
 	struct blocks b;
-	int err = collect(&b, r, p);
+	int err = report_blocks_collect(&b, r, p);
 
 	if (r->nr_processes > 1)
 		report_name(out, p->target);
@@ -143,7 +144,7 @@ static int text_process(FILE *out, const struct report *r, const struct report_p
 		fprintf(out, "  %-16s  %12s  %10s  %6s  %sby\n", "address", "size", "age", "id",
 			is_judged(p) ? "verdict    " : "");
 	if (!err)
-		err = for_each(&b, out, p, text_block);
+		err = report_blocks_for_each(&b, out, p, text_block);
 	if (b.list.nr < b.list.nr_all)
 		fprintf(out, "%s more\n", human_count(b.list.nr_all - b.list.nr).text);
 	blocks_fini(&b);
@@ -155,7 +156,7 @@ int report_blocks_text(FILE *out, const struct report *r)
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = text_process(out, r, &r->processes[i]);
+		err = report_blocks_text_process(out, r, &r->processes[i]);
 	return err ? err : flush_stream(out);
 }
 
@@ -194,7 +195,8 @@ static void forget_fields(struct blocks *all)
 }
 
 /* The fields of @row. The escaping of names takes longer than all else: do that once for each row. */
-static int field_of(struct blocks *all, const struct report_process *p, u32 row, const struct field **out)
+static int report_blocks_field_of(struct blocks *all, const struct report_process *p, u32 row,
+				  const struct field **out)
 {
 	int err = 0;
 
@@ -213,7 +215,7 @@ static int field_of(struct blocks *all, const struct report_process *p, u32 row,
 }
 
 /* The thread that allocated @b, 0 if it is not known. */
-static u32 tid_of(const struct report_process *p, const struct heap_block *b)
+static u32 report_blocks_tid_of(const struct report_process *p, const struct heap_block *b)
 {
 	struct thread_row row;
 
@@ -225,9 +227,9 @@ static int csv_block(FILE *out, struct blocks *all, const struct report_process 
 {
 	char head[5 * (DIGITS_MAX + 1)], tail[DIGITS_MAX + 32], *to = head;
 	const struct field *f = NULL;
-	const u64 numbers[] = { b->size, age_of(all->report, b), b->row + 1 };
-	u32 tid = tid_of(p, b);
-	int err = field_of(all, p, b->row, &f);
+	const u64 numbers[] = { b->size, report_blocks_age_of(all->report, b), b->row + 1 };
+	u32 tid = report_blocks_tid_of(p, b);
+	int err = report_blocks_field_of(all, p, b->row, &f);
 
 	if (err)
 		return err;
@@ -261,9 +263,9 @@ int report_blocks_csv(FILE *out, const struct report *r)
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		struct blocks b;
 
-		err = collect(&b, r, &r->processes[i]);
+		err = report_blocks_collect(&b, r, &r->processes[i]);
 		if (!err)
-			err = for_each(&b, out, &r->processes[i], csv_block);
+			err = report_blocks_for_each(&b, out, &r->processes[i], csv_block);
 		blocks_fini(&b);
 	}
 	return err ? err : flush_stream(out);
@@ -272,13 +274,13 @@ int report_blocks_csv(FILE *out, const struct report *r)
 static void json_block(struct json *j, const struct report *r, const struct report_process *p,
 		       const struct heap_block *b)
 {
-	u32 tid = tid_of(p, b);
+	u32 tid = report_blocks_tid_of(p, b);
 
 	json_object_begin(j, NULL);
 	json_hex(j, "address", b->addr);
 	json_u64(j, "size", b->size);
 	json_u64(j, "time_ns", b->time_ns);
-	json_u64(j, "age_ns", age_of(r, b));
+	json_u64(j, "age_ns", report_blocks_age_of(r, b));
 	json_u64(j, "caller", b->row + 1);
 	json_bool(j, "unsure", b->is_unsure);
 	if (tid)
@@ -361,17 +363,17 @@ static int json_callers(struct json *j, const struct report *r, const struct rep
 	return err;
 }
 
-static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+static int report_blocks_json_process(struct json *j, const struct report *r, const struct report_process *p)
 {
 	struct blocks b;
-	int err = collect(&b, r, p);
+	int err = report_blocks_collect(&b, r, p);
 
 	json_object_begin(j, NULL);
 	json_u64(j, "pid", (u64)p->target->pid);
 	json_string(j, "comm", p->target->comm);
 	json_array_begin(j, "blocks");
 	for (size_t i = 0; i < b.list.nr && !err; i++) {
-		err = is_unwanted(r, i) ? -ECANCELED : 0;
+		err = report_blocks_is_unwanted(r, i) ? -ECANCELED : 0;
 		json_block(j, r, p, block_list_get(&b.list, i));
 	}
 	json_array_end(j);
@@ -393,7 +395,7 @@ int report_blocks_json(FILE *out, const struct report *r)
 	json_u64(&j, "time_ns", r->time_ns);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = json_process(&j, r, &r->processes[i]);
+		err = report_blocks_json_process(&j, r, &r->processes[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	putc('\n', out);

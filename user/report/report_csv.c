@@ -18,7 +18,7 @@
 static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE, SCAN_REACHABLE,
 					      SCAN_UNSURE };
 
-static void put_head(FILE *out)
+static void report_csv_put_head(FILE *out)
 {
 	fputs("pid,process,id,function,family,allocs,frees,alloc_bytes,live_blocks,live_bytes,peak_bytes,"
 	      "temporary",
@@ -36,7 +36,7 @@ static void put_text(FILE *out, const char *text)
 		escape_csv(out, text);
 }
 
-static void put_numbers(FILE *out, const struct report_process *p, const struct report_row *row)
+static void report_csv_put_numbers(FILE *out, const struct report_process *p, const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
 	const u64 numbers[] = { h->allocs,     h->frees,      h->alloc_bytes, h->live_blocks,
@@ -55,7 +55,7 @@ static void put_numbers(FILE *out, const struct report_process *p, const struct 
 }
 
 /* The innermost frame in columns of its own. */
-static void put_caller(FILE *out, const struct report *r, struct report_frames *f)
+static void report_csv_put_caller(FILE *out, const struct report *r, struct report_frames *f)
 {
 	const struct symbol *s = f->nr ? f->list[0].symbol : NULL;
 	const struct module *m = f->nr ? module_get(r->modules, f->list[0].ref.module) : NULL;
@@ -69,7 +69,7 @@ static void put_caller(FILE *out, const struct report *r, struct report_frames *
 }
 
 /* All frames in one column, innermost first. */
-static int put_stack(FILE *out, const struct report *r, struct report_frames *f)
+static int report_csv_put_stack(FILE *out, const struct report *r, struct report_frames *f)
 {
 	auto_free char *text = NULL;
 	size_t len;
@@ -86,8 +86,9 @@ static int put_stack(FILE *out, const struct report *r, struct report_frames *f)
 	return 0;
 }
 
-static int put_row(FILE *out, const struct report *r, const struct report_process *p,
-		   const struct caller_ids *ids, const struct report_row *row, struct report_frames *f)
+static int report_csv_put_row(FILE *out, const struct report *r, const struct report_process *p,
+			      const struct caller_ids *ids, const struct report_row *row,
+			      struct report_frames *f)
 {
 	const struct alloc_fn *fn = report_alloc_fn(p, row);
 	int err = report_frames(f, r, p, row);
@@ -101,10 +102,10 @@ static int put_row(FILE *out, const struct report *r, const struct report_proces
 	put_text(out, id);
 	put_text(out, fn->name);
 	put_text(out, alloc_family_name(fn->family));
-	put_numbers(out, p, row);
+	report_csv_put_numbers(out, p, row);
 	put_text(out, *f->mark ? f->mark : NULL);
-	put_caller(out, r, f);
-	return put_stack(out, r, f);
+	report_csv_put_caller(out, r, f);
+	return report_csv_put_stack(out, r, f);
 }
 
 int report_csv(FILE *out, const struct report *r)
@@ -112,7 +113,7 @@ int report_csv(FILE *out, const struct report *r)
 	struct report_frames f = { 0 };
 	int err = 0;
 
-	put_head(out);
+	report_csv_put_head(out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		auto_free struct report_row *rows = NULL;
 		struct caller_ids ids = { .list = NULL };
@@ -122,7 +123,7 @@ int report_csv(FILE *out, const struct report *r)
 		if (!err)
 			err = caller_ids_init(&ids, r, &r->processes[i]);
 		for (size_t k = 0; k < nr && !err; k++)
-			err = put_row(out, r, &r->processes[i], &ids, &rows[k], &f);
+			err = report_csv_put_row(out, r, &r->processes[i], &ids, &rows[k], &f);
 		caller_ids_fini(&ids);
 	}
 	report_frames_fini(&f);

@@ -97,7 +97,7 @@ static int add_path(struct graph *g, const struct report_process *p, const struc
 	return err;
 }
 
-static int add_process(struct graph *g, const struct report_process *p)
+static int report_dot_add_process(struct graph *g, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr = 0;
@@ -193,7 +193,7 @@ static int compare_edges(const void *pa, const void *pb)
 }
 
 /* Write @text, which is valid UTF-8 and escaped for terminals, in a quoted string of dot. Long text is cut. */
-static void put_quoted(FILE *out, const char *text)
+static void report_dot_put_quoted(FILE *out, const char *text)
 {
 	size_t len = strlen(text);
 	size_t end = len < MAX_LABEL ? len : MAX_LABEL;
@@ -209,12 +209,12 @@ static void put_quoted(FILE *out, const char *text)
 		fputs("...", out);
 }
 
-static struct human amount(const struct graph *g, u64 value)
+static struct human report_dot_amount(const struct graph *g, u64 value)
 {
 	return g->measure->is_bytes ? human_bytes(value) : human_count(value);
 }
 
-static void put_head(FILE *out, const struct graph *g)
+static void report_dot_put_head(FILE *out, const struct graph *g)
 {
 	const struct report *r = g->report;
 	char comm[4 * TARGET_COMM_LEN] = "";
@@ -223,7 +223,7 @@ static void put_head(FILE *out, const struct graph *g)
 	      "fontsize=10]\n\tlabelloc=t\n\tlabel=\"",
 	      out);
 	if (r->nr_processes)
-		put_quoted(out, escape_buf(comm, sizeof(comm), r->processes[0].target->comm));
+		report_dot_put_quoted(out, escape_buf(comm, sizeof(comm), r->processes[0].target->comm));
 	if (r->nr_processes > 1)
 		fprintf(out, " and %zu other processes", r->nr_processes - 1);
 	fprintf(out, ": %" PRIu64 " %s", g->total, g->measure->what);
@@ -238,10 +238,11 @@ static void put_node(FILE *out, const struct graph *g, size_t number)
 	const struct node *n = &g->nodes[number];
 
 	fprintf(out, "\tn%zu [label=\"", number);
-	put_quoted(out, g->names.list[number]);
-	fprintf(out, "\\n%s (%s)", amount(g, n->own).text, human_percent(n->own, g->total).text);
+	report_dot_put_quoted(out, g->names.list[number]);
+	fprintf(out, "\\n%s (%s)", report_dot_amount(g, n->own).text, human_percent(n->own, g->total).text);
 	if (n->all != n->own)
-		fprintf(out, "\\nof %s (%s)", amount(g, n->all).text, human_percent(n->all, g->total).text);
+		fprintf(out, "\\nof %s (%s)", report_dot_amount(g, n->all).text,
+			human_percent(n->all, g->total).text);
 	fprintf(out, "\", fontsize=%.1f, tooltip=\"%" PRIu64 " here, %" PRIu64 " with callees\"]\n",
 		MIN_FONT + MORE_FONT * (double)n->own / (double)g->total, n->own, n->all);
 }
@@ -249,7 +250,7 @@ static void put_node(FILE *out, const struct graph *g, size_t number)
 static void put_edge(FILE *out, const struct graph *g, const struct edge *e)
 {
 	fprintf(out, "\tn%" PRIu64 " -> n%" PRIu64 " [label=\"%s\", penwidth=%.1f%s]\n", e->key.from,
-		e->key.to, amount(g, e->value).text, 1 + 4 * (double)e->value / (double)g->total,
+		e->key.to, report_dot_amount(g, e->value).text, 1 + 4 * (double)e->value / (double)g->total,
 		e->key.is_skipping ? ", style=dashed" : "");
 }
 
@@ -263,7 +264,7 @@ static int put_graph(FILE *out, struct graph *g)
 		return err;
 	if (g->edges.nr)
 		qsort(g->edges.items, g->edges.nr, sizeof(struct edge), compare_edges);
-	put_head(out, g);
+	report_dot_put_head(out, g);
 	for (size_t i = 0; i < g->names.nr; i++)
 		if (g->nodes[i].is_shown)
 			put_node(out, g, i);
@@ -282,7 +283,7 @@ int report_dot(FILE *out, const struct report *r)
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = add_process(&g, &r->processes[i]);
+		err = report_dot_add_process(&g, &r->processes[i]);
 	if (!err) {
 		count_nodes(&g);
 		err = put_graph(out, &g);

@@ -17,34 +17,34 @@
 /* Between two frames. In a name it becomes \x3b. */
 enum { SEPARATOR = ';' };
 
-static void put_name(FILE *out, const char *name)
+static void report_folded_put_name(FILE *out, const char *name)
 {
 	escape_text_and(out, name, SEPARATOR);
 }
 
 /* Stacks of several processes differ in their first frame. */
-static void put_process(FILE *out, const struct target *t)
+static void report_folded_put_process(FILE *out, const struct target *t)
 {
-	put_name(out, t->comm);
+	report_folded_put_name(out, t->comm);
 	fprintf(out, " (pid %d)%c", (int)t->pid, SEPARATOR);
 }
 
-static int put_row(FILE *out, const struct report *r, const struct report_process *p,
-		   const struct report_row *row, struct report_frames *f)
+static int report_folded_put_row(FILE *out, const struct report *r, const struct report_process *p,
+				 const struct report_row *row, struct report_frames *f)
 {
 	int err = report_frames(f, r, p, row);
 
 	if (err)
 		return err;
 	if (r->nr_processes > 1)
-		put_process(out, p->target);
+		report_folded_put_process(out, p->target);
 	if (*f->mark)
 		fprintf(out, "[%s]%c", f->mark, SEPARATOR);
 	for (size_t i = f->nr; i-- > 0;) {
-		put_name(out, report_frame_name(f, r, i));
+		report_folded_put_name(out, report_frame_name(f, r, i));
 		putc(SEPARATOR, out);
 	}
-	put_name(out, report_alloc_fn(p, row)->name);
+	report_folded_put_name(out, report_alloc_fn(p, row)->name);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ int report_folded(FILE *out, const struct report *r)
 		for (size_t k = 0; k < nr && !err; k++) {
 			if (!m->value(&rows[k]))
 				continue;
-			err = put_row(out, r, &r->processes[i], &rows[k], &f);
+			err = report_folded_put_row(out, r, &r->processes[i], &rows[k], &f);
 			fprintf(out, " %" PRIu64 "\n", m->value(&rows[k]));
 		}
 	}

@@ -34,7 +34,7 @@ static void put_property(FILE *out, char separator, const char *name, const char
 	put_escaped(out, value, true);
 }
 
-static int put_finding(FILE *out, const struct findings *f, const struct finding_item *item)
+static int report_github_put_finding(FILE *out, const struct findings *f, const struct finding_item *item)
 {
 	static const char *const commands[] = { [LEVEL_ERROR] = "error", [LEVEL_WARNING] = "warning" };
 	auto_free char *title = NULL, *text = NULL, *file = NULL;
@@ -71,7 +71,7 @@ static bool has_findings(const struct findings *f, const struct report_process *
 }
 
 /* The sentence that all reports begin with. */
-static int put_verdict(FILE *out, const struct report *r, const struct report_process *p)
+static int report_github_put_verdict(FILE *out, const struct report *r, const struct report_process *p)
 {
 	char comm[4 * TARGET_COMM_LEN];
 	struct report_verdict v;
@@ -103,11 +103,11 @@ int report_github(FILE *out, const struct report *r)
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		if (has_findings(&f, &r->processes[i]))
-			err = put_verdict(out, r, &r->processes[i]);
+			err = report_github_put_verdict(out, r, &r->processes[i]);
 	/* A note has no line of its own: its block goes with that of a definite leak. */
 	for (size_t i = 0; i < f.nr && !err; i++)
 		if (finding_rules[f.list[i].kind].level != LEVEL_NOTE)
-			err = put_finding(out, &f, &f.list[i]);
+			err = report_github_put_finding(out, &f, &f.list[i]);
 	findings_fini(&f);
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		put_doubts(out, &r->processes[i]);

@@ -35,7 +35,7 @@ static void part_dashes(char *name)
 		at[1] = '_';
 }
 
-static int put_name(struct heapprofile *h, const char *name)
+static int report_heapprofile_put_name(struct heapprofile *h, const char *name)
 {
 	char text[NAME_BYTES];
 	size_t number;
@@ -50,7 +50,8 @@ static int put_name(struct heapprofile *h, const char *name)
 }
 
 /* From the innermost function to the outermost one, and then why the stack is cut, and the process. */
-static int put_stack(struct heapprofile *h, const struct report_process *p, const struct report_row *row)
+static int report_heapprofile_put_stack(struct heapprofile *h, const struct report_process *p,
+					const struct report_row *row)
 {
 	const struct report *r = h->report;
 	struct report_frames *f = &h->frames;
@@ -58,25 +59,25 @@ static int put_stack(struct heapprofile *h, const struct report_process *p, cons
 	int err = report_frames(f, r, p, row);
 
 	for (size_t i = 0; i < f->nr && !err; i++)
-		err = put_name(h, report_frame_name(f, r, i));
+		err = report_heapprofile_put_name(h, report_frame_name(f, r, i));
 	if (!err && *f->mark) {
 		snprintf(text, sizeof(text), "[%s]", f->mark);
-		err = put_name(h, text);
+		err = report_heapprofile_put_name(h, text);
 	}
 	if (!err && r->nr_processes > 1) {
 		snprintf(text, sizeof(text), "%s (pid %d)", p->target->comm, (int)p->target->pid);
-		err = put_name(h, text);
+		err = report_heapprofile_put_name(h, text);
 	}
 	return err;
 }
 
-static void put_numbers(FILE *out, const struct heap_row *row)
+static void report_heapprofile_put_numbers(FILE *out, const struct heap_row *row)
 {
 	fprintf(out, "%" PRIu64 ": %" PRIu64 " [%" PRIu64 ": %" PRIu64 "] @", row->live_blocks,
 		row->live_bytes, row->allocs, row->alloc_bytes);
 }
 
-static int put_process(struct heapprofile *h, const struct report_process *p)
+static int report_heapprofile_put_process(struct heapprofile *h, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr = 0;
@@ -89,20 +90,20 @@ static int put_process(struct heapprofile *h, const struct report_process *p)
 		h->sums.live_bytes += row->live_bytes;
 		h->sums.allocs += row->allocs;
 		h->sums.alloc_bytes += row->alloc_bytes;
-		put_numbers(h->stacks, row);
-		err = put_stack(h, p, &rows[i]);
+		report_heapprofile_put_numbers(h->stacks, row);
+		err = report_heapprofile_put_stack(h, p, &rows[i]);
 		putc('\n', h->stacks);
 	}
 	return err;
 }
 
-static void put_names(FILE *out, const struct heapprofile *h)
+static void report_heapprofile_put_names(FILE *out, const struct heapprofile *h)
 {
 	fputs("--- symbol\nbinary=heaptap\n", out);
 	for (size_t i = 0; i < h->names.nr; i++)
 		fprintf(out, "0x%zx %s\n", (i + 1) * STEP, h->names.list[i]);
 	fputs("---\nheap profile: ", out);
-	put_numbers(out, &h->sums);
+	report_heapprofile_put_numbers(out, &h->sums);
 	fputs(" heapprofile\n", out);
 }
 
@@ -116,11 +117,11 @@ int report_heapprofile(FILE *out, const struct report *r)
 	h.stacks = open_memstream(&text, &len);
 	err = h.stacks ? 0 : -ENOMEM;
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_process(&h, &r->processes[i]);
+		err = report_heapprofile_put_process(&h, &r->processes[i]);
 	if (h.stacks && fclose(h.stacks) && !err)
 		err = -ENOMEM;
 	if (!err) {
-		put_names(out, &h);
+		report_heapprofile_put_names(out, &h);
 		fwrite(text, 1, len, out);
 	}
 	intern_strings_fini(&h.names);

@@ -117,8 +117,8 @@ static int put_place_line(struct heaptrack *h, const struct ht_place *p, const s
 }
 
 /* Make *@trace the trace of @p, which was called from *@trace. */
-static int add_place(struct heaptrack *h, const struct ht_place *p, const struct symbol *symbols, size_t nr,
-		     u64 *trace)
+static int report_heaptrack_add_place(struct heaptrack *h, const struct ht_place *p,
+				      const struct symbol *symbols, size_t nr, u64 *trace)
 {
 	struct ht_trace t = { .caller = *trace };
 	size_t at;
@@ -140,23 +140,23 @@ static int add_place(struct heaptrack *h, const struct ht_place *p, const struct
 }
 
 /* Add a place that is a text. */
-static int add_text(struct heaptrack *h, const char *text, u64 *trace)
+static int report_heaptrack_add_text(struct heaptrack *h, const char *text, u64 *trace)
 {
 	const struct symbol symbol = { .function = text };
 	struct ht_place p = { 0 };
 	int err = put_string(h, text, &p.name);
 
-	return err ? err : add_place(h, &p, &symbol, 1, trace);
+	return err ? err : report_heaptrack_add_place(h, &p, &symbol, 1, trace);
 }
 
-static int add_frame(struct heaptrack *h, struct code_ref ref, u64 *trace)
+static int report_heaptrack_add_frame(struct heaptrack *h, struct code_ref ref, u64 *trace)
 {
 	const struct ht_place p = { .module = ref.module, .offset = ref.offset };
 	const struct symbol *symbols;
 	size_t nr;
 	int err = report_symbols(h->report, ref, &symbols, &nr);
 
-	return err ? err : add_place(h, &p, symbols, nr, trace);
+	return err ? err : report_heaptrack_add_place(h, &p, symbols, nr, trace);
 }
 
 static int put_trace(struct heaptrack *h, const struct report_process *p, u32 row, u64 *trace)
@@ -170,12 +170,13 @@ static int put_trace(struct heaptrack *h, const struct report_process *p, u32 ro
 	*trace = 0;
 	if (h->report->nr_processes > 1) {
 		snprintf(name, sizeof(name), "%s (pid %d)", p->target->comm, (int)p->target->pid);
-		err = add_text(h, name, trace);
+		err = report_heaptrack_add_text(h, name, trace);
 	}
 	if (!err && !s)
-		err = add_text(h, *truncated == 'l' ? "[stack lost]" : "[no stack taken]", trace);
+		err = report_heaptrack_add_text(h, *truncated == 'l' ? "[stack lost]" : "[no stack taken]",
+						trace);
 	for (size_t i = s ? s->nr_frames : 0; i-- > 0 && !err;)
-		err = add_frame(h, s->frames[i], trace);
+		err = report_heaptrack_add_frame(h, s->frames[i], trace);
 	return err;
 }
 
@@ -193,27 +194,27 @@ static char *line_room(struct heaptrack *h)
 	return h->lines + h->nr_bytes;
 }
 
-static size_t put_number(char *text, char letter, u64 number)
+static size_t report_heaptrack_put_number(char *text, char letter, u64 number)
 {
 	text[0] = letter;
 	text[1] = ' ';
 	return 2 + digits_bare_hex(text + 2, number);
 }
 
-static void put_time(struct heaptrack *h, u64 ms)
+static void report_heaptrack_put_time(struct heaptrack *h, u64 ms)
 {
 	char *line = line_room(h);
-	size_t len = put_number(line, 'c', ms);
+	size_t len = report_heaptrack_put_number(line, 'c', ms);
 
 	line[len++] = '\n';
 	h->nr_bytes += len;
 	h->now_ms = ms;
 }
 
-static void put_kind(struct heaptrack *h, const struct block_kind *kind)
+static void report_heaptrack_put_kind(struct heaptrack *h, const struct block_kind *kind)
 {
 	char *line = line_room(h);
-	size_t len = put_number(line, 'a', kind->bytes);
+	size_t len = report_heaptrack_put_number(line, 'a', kind->bytes);
 
 	line[len++] = ' ';
 	len += digits_bare_hex(line + len, kind->trace);
@@ -229,15 +230,15 @@ static int number_kind(struct heaptrack *h, const struct block_kind *kind, u32 *
 	int err = intern_item(&h->kinds, kind, &at, &is_new);
 
 	if (!err && is_new)
-		put_kind(h, kind);
+		report_heaptrack_put_kind(h, kind);
 	*number = (u32)at;
 	return err;
 }
 
-static void put_event(struct heaptrack *h, char letter, u32 number)
+static void report_heaptrack_put_event(struct heaptrack *h, char letter, u32 number)
 {
 	char *line = line_room(h);
-	size_t len = put_number(line, letter, number);
+	size_t len = report_heaptrack_put_number(line, letter, number);
 
 	line[len++] = '\n';
 	h->nr_bytes += len;
@@ -248,7 +249,7 @@ struct visit {
 	const struct feed *feed;
 };
 
-static int visit_block(void *ctx, const struct heap_block *b)
+static int report_heaptrack_visit_block(void *ctx, const struct heap_block *b)
 {
 	const struct visit *v = ctx;
 	const struct block_kind kind = { b->size, v->feed->traces[b->row] };
@@ -256,12 +257,12 @@ static int visit_block(void *ctx, const struct heap_block *b)
 	int err = number_kind(v->heaptrack, &kind, &number);
 
 	if (!err)
-		put_event(v->heaptrack, '+', number);
+		report_heaptrack_put_event(v->heaptrack, '+', number);
 	return err;
 }
 
 /* Read the next part of @f. 0 or -errno. */
-static int advance(struct feed *f)
+static int report_heaptrack_advance(struct feed *f)
 {
 	int got = tape_next(f->tape, &f->part);
 
@@ -292,9 +293,9 @@ static int begin_feed(struct heaptrack *h, struct feed *f)
 		return err;
 	f->tape = heap_tape(heap);
 	if (!f->tape)
-		return heap_for_each_block(heap, visit_block, &v);
+		return heap_for_each_block(heap, report_heaptrack_visit_block, &v);
 	err = tape_rewind(f->tape);
-	return err ? err : advance(f);
+	return err ? err : report_heaptrack_advance(f);
 }
 
 /* The feed that is the earliest, NULL at the end. *@until_ms is the time of the next one. */
@@ -323,7 +324,7 @@ static int take_kind(struct heaptrack *h, struct feed *f)
 	int err;
 
 	if (h->report->nr_processes == 1) {
-		put_kind(h, &kind);
+		report_heaptrack_put_kind(h, &kind);
 		return 0;
 	}
 	err = array_reserve(f->numbers, f->max_numbers, f->nr_kinds + 1);
@@ -356,7 +357,7 @@ static int renumber_lines(struct heaptrack *h, const struct feed *f)
 		at = digits_get_bare_hex(at + 2, end, &kind);
 		if (!at || at == end || *at++ != '\n' || kind >= f->nr_kinds)
 			return -EIO;
-		put_event(h, letter, f->numbers[kind]);
+		report_heaptrack_put_event(h, letter, f->numbers[kind]);
 	}
 	return 0;
 }
@@ -371,7 +372,7 @@ static int put_part(struct heaptrack *h, struct feed *f)
 		return take_kind(h, f);
 	if (p->what == TAPE_TIME) {
 		if (ms >= h->now_ms + TIME_STEP_MS)
-			put_time(h, ms);
+			report_heaptrack_put_time(h, ms);
 		return 0;
 	}
 	if (h->report->nr_processes > 1)
@@ -388,7 +389,7 @@ static int put_parts(struct heaptrack *h, struct feed *f, u64 until_ms)
 	do {
 		err = put_part(h, f);
 		if (!err)
-			err = advance(f);
+			err = report_heaptrack_advance(f);
 	} while (!err && f->has_part && f->time_ms < until_ms);
 	return err;
 }
@@ -413,7 +414,7 @@ static int put_events(struct heaptrack *h)
 	return err;
 }
 
-static void put_head(struct heaptrack *h)
+static void report_heaptrack_put_head(struct heaptrack *h)
 {
 	const struct target *t = h->report->nr_processes ? h->report->processes[0].target : NULL;
 
@@ -429,7 +430,7 @@ static void feed_fini(struct feed *f)
 	free(f->numbers);
 }
 
-static void fini(struct heaptrack *h)
+static void report_heaptrack_fini(struct heaptrack *h)
 {
 	for (size_t i = 0; h->feeds && i < h->report->nr_processes; i++)
 		feed_fini(&h->feeds[i]);
@@ -454,12 +455,12 @@ int report_heaptrack(FILE *out, const struct report *r)
 	u64 duration_ms = r->duration_ns / NS_PER_MS;
 	int err;
 
-	put_head(&h);
+	report_heaptrack_put_head(&h);
 	err = put_events(&h);
 	if (!err && duration_ms > h.now_ms)
-		put_time(&h, duration_ms);
+		report_heaptrack_put_time(&h, duration_ms);
 	if (!err)
 		flush_lines(&h);
-	fini(&h);
+	report_heaptrack_fini(&h);
 	return err ? err : flush_stream(out);
 }

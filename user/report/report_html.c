@@ -22,7 +22,7 @@ extern const char html_page_start[], html_page_end[];
 extern const char html_style_start[], html_style_end[];
 extern const char html_script_start[], html_script_end[];
 
-static void write_text(FILE *out, const char *start, const char *end)
+static void report_html_write_text(FILE *out, const char *start, const char *end)
 {
 	fwrite(start, 1, (size_t)(end - start), out);
 }
@@ -63,7 +63,7 @@ static void write_policy(FILE *out)
 	write_hash(out, html_script_start, html_script_end);
 }
 
-static int write_data(FILE *out, const void *ctx)
+static int report_html_write_data(FILE *out, const void *ctx)
 {
 	const struct report *r = ctx;
 	struct html_tables tables;
@@ -90,7 +90,7 @@ static int write_data(FILE *out, const void *ctx)
 /* The places in page.html. */
 enum { SLOT_POLICY, SLOT_STYLE, SLOT_DATA, SLOT_SCRIPT, NR_SLOTS };
 
-static int slot_at(const char *text, size_t len)
+static int report_html_slot_at(const char *text, size_t len)
 {
 	static const char *const slots[] = { [SLOT_POLICY] = "{{policy}}",
 					     [SLOT_STYLE] = "{{style}}",
@@ -110,27 +110,27 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 	int err = 0;
 
 	for (const char *p = done; p < html_page_end && !err; p++) {
-		int slot = *p == '{' ? slot_at(p, (size_t)(html_page_end - p)) : NR_SLOTS;
+		int slot = *p == '{' ? report_html_slot_at(p, (size_t)(html_page_end - p)) : NR_SLOTS;
 
 		if (slot == NR_SLOTS)
 			continue;
-		write_text(out, done, p);
+		report_html_write_text(out, done, p);
 		if (slot == SLOT_POLICY)
 			write_policy(out);
 		else if (slot == SLOT_STYLE)
-			write_text(out, html_style_start, html_style_end);
+			report_html_write_text(out, html_style_start, html_style_end);
 		else if (slot == SLOT_SCRIPT)
-			write_text(out, html_script_start, html_script_end);
+			report_html_write_text(out, html_script_start, html_script_end);
 		else
 			err = write(out, ctx);
 		p = strstr(p, "}}") + 1;
 		done = p + 1;
 	}
-	write_text(out, done, html_page_end);
+	report_html_write_text(out, done, html_page_end);
 	return err ? err : flush_stream(out);
 }
 
 int report_html(FILE *out, const struct report *r)
 {
-	return html_page(out, write_data, r);
+	return html_page(out, report_html_write_data, r);
 }

@@ -61,7 +61,7 @@ static int json_verdict(struct json *j, const struct report *r, const struct rep
 	return err;
 }
 
-static void json_target(struct json *j, const struct report_process *p)
+static void report_json_target(struct json *j, const struct report_process *p)
 {
 	const struct target *t = p->target;
 
@@ -376,7 +376,7 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 {
 	int err;
 
-	json_target(j, p);
+	report_json_target(j, p);
 	err = IS_AGENT ? 0 : json_verdict(j, r, p);
 	if (err)
 		return err;
@@ -487,7 +487,7 @@ struct json_rows {
 	struct caller_ids ids;
 };
 
-static void put_number(struct json *j, const char *key, u64 number)
+static void report_json_put_number(struct json *j, const char *key, u64 number)
 {
 	if (number)
 		json_u64(j, key, number);
@@ -499,18 +499,19 @@ static void put_sum(struct json *j, const char *key, const struct scan_sum *sum)
 		report_json_sum(j, key, sum);
 }
 
-static void put_numbers(struct json *j, const struct report_process *p, const struct report_row *row)
+static void report_json_put_numbers(struct json *j, const struct report_process *p,
+				    const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
 
-	put_number(j, "allocs", h->allocs);
-	put_number(j, "frees", h->frees);
-	put_number(j, "alloc_bytes", h->alloc_bytes);
-	put_number(j, "live_blocks", h->live_blocks);
-	put_number(j, "live_bytes", h->live_bytes);
-	put_number(j, "peak_bytes", h->peak_bytes);
-	put_number(j, "temporary", h->temporary);
-	put_number(j, "folded", h->nr_folded);
+	report_json_put_number(j, "allocs", h->allocs);
+	report_json_put_number(j, "frees", h->frees);
+	report_json_put_number(j, "alloc_bytes", h->alloc_bytes);
+	report_json_put_number(j, "live_blocks", h->live_blocks);
+	report_json_put_number(j, "live_bytes", h->live_bytes);
+	report_json_put_number(j, "peak_bytes", h->peak_bytes);
+	report_json_put_number(j, "temporary", h->temporary);
+	report_json_put_number(j, "folded", h->nr_folded);
 	if (p->reported && row->grown)
 		json_s64(j, "grown", row->grown);
 }
@@ -530,7 +531,7 @@ static int put_leaks(struct json_rows *w, const struct report_row *row)
 }
 
 /* The function and line that the caller is named by. */
-static int put_place(const struct json_rows *w, const struct report_row *row)
+static int report_json_put_place(const struct json_rows *w, const struct report_row *row)
 {
 	char place[OWN_PLACE_MAX];
 	int err = own_code_name(w->report, w->process, row->row.stack, place);
@@ -540,7 +541,7 @@ static int put_place(const struct json_rows *w, const struct report_row *row)
 	return err;
 }
 
-static int put_row(struct json_rows *w, const struct report_row *row)
+static int report_json_put_row(struct json_rows *w, const struct report_row *row)
 {
 	const struct alloc_fn *fn = alloc_fn(heap_functions(w->process->heap), row->row.fn);
 	const char *truncated;
@@ -558,8 +559,8 @@ static int put_row(struct json_rows *w, const struct report_row *row)
 		json_string(w->j, "truncated", truncated);
 	json_string(w->j, "function", fn->name);
 	json_string(w->j, "family", alloc_family_name(fn->family));
-	err = IS_AGENT ? 0 : put_place(w, row);
-	put_numbers(w->j, w->process, row);
+	err = IS_AGENT ? 0 : report_json_put_place(w, row);
+	report_json_put_numbers(w->j, w->process, row);
 	if (!err && w->process->leaks)
 		err = put_leaks(w, row);
 	json_object_end(w->j);
@@ -574,7 +575,7 @@ static int put_sums(const struct json_rows *w, const struct report_row *rows, si
 	return IS_AGENT || err ? err : json_modules(w->j, w->report, w->process, rows, nr);
 }
 
-static int put_callers(struct json_rows *w)
+static int report_json_put_callers(struct json_rows *w)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr = 0;
@@ -585,14 +586,14 @@ static int put_callers(struct json_rows *w)
 	json_fold(w->j, FOLD_ITEMS);
 	json_array_begin(w->j, "stacks");
 	for (size_t i = 0; i < nr && !err; i++)
-		err = put_row(w, &rows[i]);
+		err = report_json_put_row(w, &rows[i]);
 	json_array_end(w->j);
 	json_fold(w->j, FOLD_PROCESS);
 	return err;
 }
 
-static int put_process(struct json *j, struct json_tables *tables, const struct report *r,
-		       const struct report_process *p)
+static int report_json_put_process(struct json *j, struct json_tables *tables, const struct report *r,
+				   const struct report_process *p)
 {
 	struct json_rows w = { j, tables, r, p, { .list = NULL } };
 	int err = caller_ids_init(&w.ids, r, p);
@@ -601,7 +602,7 @@ static int put_process(struct json *j, struct json_tables *tables, const struct 
 	if (!err)
 		err = report_json_process(j, r, p, &w.ids);
 	if (!err)
-		err = put_callers(&w);
+		err = report_json_put_callers(&w);
 	json_object_end(j);
 	caller_ids_fini(&w.ids);
 	return err;
@@ -621,7 +622,7 @@ int report_json(FILE *out, const struct report *r)
 	report_json_head(&j, r);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_process(&j, &tables, r, &r->processes[i]);
+		err = report_json_put_process(&j, &tables, r, &r->processes[i]);
 	json_array_end(&j);
 	if (!err)
 		err = json_tables_write(&j, &tables);

@@ -81,7 +81,7 @@ static void put_missing(struct suite *s, const char *name, const char *element, 
 	fputs("/></testcase>\n", s->out);
 }
 
-static int put_place(struct suite *s, const struct findings *f, const struct finding_item *item)
+static int report_junit_put_place(struct suite *s, const struct findings *f, const struct finding_item *item)
 {
 	struct finding_place place;
 	auto_free char *file = NULL;
@@ -98,7 +98,8 @@ static int put_place(struct suite *s, const struct findings *f, const struct fin
 }
 
 /* A finding is a failed test, or a skipped one if it is a warning. */
-static int put_finding(struct suite *s, const struct findings *f, const struct finding_item *item)
+static int report_junit_put_finding(struct suite *s, const struct findings *f,
+				    const struct finding_item *item)
 {
 	bool is_failure = finding_rules[item->kind].level == LEVEL_ERROR;
 	const char *element = is_failure ? "failure" : "skipped";
@@ -112,7 +113,7 @@ static int put_finding(struct suite *s, const struct findings *f, const struct f
 	if (err)
 		return err;
 	put_case(s, title);
-	err = put_place(s, f, item);
+	err = report_junit_put_place(s, f, item);
 	fprintf(s->out, "><%s", element);
 	if (is_failure)
 		put_attribute(s->out, "type", finding_rules[item->kind].id);
@@ -159,7 +160,7 @@ static int put_cases(struct suite *s, const struct findings *f, const struct rep
 			continue;
 		has_misuses |= item->misuse != NULL;
 		has_leaks |= !item->misuse;
-		err = put_finding(s, f, item);
+		err = report_junit_put_finding(s, f, item);
 	}
 	put_rest(s, p, has_leaks, has_misuses);
 	return err;

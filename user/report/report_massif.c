@@ -22,7 +22,7 @@ struct massif {
 };
 
 /* A file of massif has one process: the one with the highest peak. */
-static const struct report_process *choose(const struct report *r)
+static const struct report_process *report_massif_choose(const struct report *r)
 {
 	const struct report_process *best = r->processes;
 
@@ -56,7 +56,7 @@ static void warn_of_others(const struct massif *m)
 		     pid);
 }
 
-static void put_head(struct massif *m)
+static void report_massif_put_head(struct massif *m)
 {
 	size_t nr = m->report->nr_processes;
 
@@ -96,7 +96,7 @@ static int put_peak(struct massif *m)
 	return put_tree(m, "peak", "peak", t.peak_bytes);
 }
 
-static int put_process(struct massif *m)
+static int report_massif_put_process(struct massif *m)
 {
 	const struct heap *heap = m->process->heap;
 	struct heap_totals t = heap_totals(heap);
@@ -104,7 +104,7 @@ static int put_process(struct massif *m)
 	struct timeline_point p;
 	int err = 0;
 
-	put_head(m);
+	report_massif_put_head(m);
 	for (size_t i = 0; heap_timeline(heap, i, &p) && !err; i++) {
 		if (!has_peak && t.peak_time_ns <= p.time_ns) {
 			has_peak = true;
@@ -126,8 +126,8 @@ int report_massif(FILE *out, const struct report *r)
 
 	if (!r->nr_processes)
 		return flush_stream(out);
-	m.process = choose(r);
+	m.process = report_massif_choose(r);
 	warn_of_others(&m);
-	err = put_process(&m);
+	err = report_massif_put_process(&m);
 	return err ? err : flush_stream(out);
 }

@@ -102,7 +102,7 @@ static void dump_strings(const struct dump *d)
 		fprintf(d->out, "  and %s more\n", human_count(nr - MAX_STRINGS).text);
 }
 
-static taddr_t word_at(const struct dump *d, size_t at, size_t size)
+static taddr_t report_memory_word_at(const struct dump *d, size_t at, size_t size)
 {
 	u32 half;
 	u64 word;
@@ -115,7 +115,7 @@ static taddr_t word_at(const struct dump *d, size_t at, size_t size)
 	return word;
 }
 
-static int by_addr(const void *pa, const void *pb)
+static int report_memory_by_addr(const void *pa, const void *pb)
 {
 	const struct place_block *a = pa, *b = pb;
 
@@ -126,7 +126,7 @@ static int dump_pointer(const struct dump *d, size_t at, taddr_t word, const str
 			size_t nr)
 {
 	const struct place_block key = { .addr = word };
-	const struct place_block *b = bsearch(&key, list, nr, sizeof(key), by_addr);
+	const struct place_block *b = bsearch(&key, list, nr, sizeof(key), report_memory_by_addr);
 	char text[PLACE_MAX];
 	int err = b ? report_place(d->report, d->process, d->view, b, text) : 0;
 
@@ -145,11 +145,11 @@ static int dump_pointers(const struct dump *d)
 	if (!list)
 		return -ENOMEM;
 	for (size_t at = 0; at + size <= d->len; at += size)
-		if (memory_view_map(d->view, word_at(d, at, size)))
-			list[nr++].addr = word_at(d, at, size);
+		if (memory_view_map(d->view, report_memory_word_at(d, at, size)))
+			list[nr++].addr = report_memory_word_at(d, at, size);
 	report_place_blocks(d->process->heap, list, nr);
 	for (size_t at = 0; at + size <= d->len && shown < nr && shown < MAX_POINTERS && !err; at += size) {
-		taddr_t word = word_at(d, at, size);
+		taddr_t word = report_memory_word_at(d, at, size);
 
 		if (!memory_view_map(d->view, word))
 			continue;

@@ -22,7 +22,7 @@ struct wanted {
 	size_t nr;
 };
 
-static int by_addr(const void *pa, const void *pb)
+static int report_place_by_addr(const void *pa, const void *pb)
 {
 	const struct place_block *a = pa, *b = pb;
 
@@ -36,7 +36,7 @@ static size_t first_from(const struct wanted *w, taddr_t addr)
 }
 
 /* A pointer to a block of size 0 points to its start. */
-static int visit_block(void *ctx, const struct heap_block *block)
+static int report_place_visit_block(void *ctx, const struct heap_block *block)
 {
 	const struct wanted *w = ctx;
 	u64 size = block->size ? block->size : 1;
@@ -58,8 +58,8 @@ void report_place_blocks(const struct heap *heap, struct place_block *list, size
 
 	if (!nr)
 		return;
-	qsort(list, nr, sizeof(*list), by_addr);
-	heap_for_each_block(heap, visit_block, &w);
+	qsort(list, nr, sizeof(*list), report_place_by_addr);
+	heap_for_each_block(heap, report_place_visit_block, &w);
 }
 
 static int name_block(const struct report *r, const struct report_process *p, const struct place_block *b,
@@ -77,7 +77,7 @@ static int name_block(const struct report *r, const struct report_process *p, co
 }
 
 /* Append " in FILE" to the name of a place. */
-static void add_file(char text[PLACE_MAX], const char *path)
+static void report_place_add_file(char text[PLACE_MAX], const char *path)
 {
 	size_t used = strlen(text);
 	char file[MAX_NAME];
@@ -101,18 +101,18 @@ static int name_code(const struct report *r, const struct mapping *m, taddr_t ad
 		snprintf(text, PLACE_MAX, "%s", escape_buf(name, sizeof(name), symbols[nr - 1].function));
 	else
 		snprintf(text, PLACE_MAX, "code (+0x%llx)", (unsigned long long)(addr - m->bias));
-	add_file(text, module_name(m->module));
+	report_place_add_file(text, module_name(m->module));
 	return 0;
 }
 
-static void open_file(void *ctx, struct module *m)
+static void report_place_open_file(void *ctx, struct module *m)
 {
 	symbolizer_open(ctx, m);
 }
 
 /* Name a variable; "" if @addr is in no file's data. */
-static int name_data(const struct report *r, const struct report_process *p, taddr_t addr,
-		     char text[PLACE_MAX])
+static int report_place_name_data(const struct report *r, const struct report_process *p, taddr_t addr,
+				  char text[PLACE_MAX])
 {
 	const struct mapping_list *maps = &p->target->maps;
 	const char *variable = NULL;
@@ -123,7 +123,7 @@ static int name_data(const struct report *r, const struct report_process *p, tad
 	int err = 0;
 
 	if (r->symbolizer)
-		data_ref_open(maps, p->target->exe, addr, open_file, r->symbolizer);
+		data_ref_open(maps, p->target->exe, addr, report_place_open_file, r->symbolizer);
 	ref = data_ref(maps, addr);
 	m = module_get(r->modules, ref.module);
 	if (!m)
@@ -137,7 +137,7 @@ static int name_data(const struct report *r, const struct report_process *p, tad
 		snprintf(inside, sizeof(inside), "+0x%llx", (unsigned long long)offset);
 	if (variable)
 		snprintf(text, PLACE_MAX, "%s%s", escape_buf(name, sizeof(name), variable), inside);
-	add_file(text, module_name(m));
+	report_place_add_file(text, module_name(m));
 	return err;
 }
 
@@ -154,7 +154,7 @@ static void name_map(const struct snapshot_map *map, taddr_t addr, char text[PLA
 	else
 		snprintf(text, PLACE_MAX, "byte 0x%llx", (unsigned long long)offset);
 	if (*map->path && *map->path != '[')
-		add_file(text, map->path);
+		report_place_add_file(text, map->path);
 }
 
 int report_place(const struct report *r, const struct report_process *p, const struct memory_view *v,
@@ -171,7 +171,7 @@ int report_place(const struct report *r, const struct report_process *p, const s
 		return 0;
 	if (code && code->module)
 		return name_code(r, code, b->addr, text);
-	err = name_data(r, p, b->addr, text);
+	err = report_place_name_data(r, p, b->addr, text);
 	if (!err && !*text)
 		name_map(map, b->addr, text);
 	return err;

@@ -104,7 +104,7 @@ static int put_value_type(struct pprof *pr, enum pprof_field field, enum value v
 	return flush_message(pr);
 }
 
-static int put_label(struct pprof *pr, const struct label *l)
+static int report_pprof_put_label(struct pprof *pr, const struct label *l)
 {
 	u64 key, text = 0;
 	size_t start;
@@ -146,14 +146,14 @@ static int put_sample(struct pprof *pr, const struct caller *c, const char *verd
 	protobuf_packed(&pr->message, SAMPLE_VALUES, values, NR_VALUES);
 	for (size_t i = 0; i < ARRAY_SIZE(labels) && !err; i++)
 		if (labels[i].text || labels[i].number)
-			err = put_label(pr, &labels[i]);
+			err = report_pprof_put_label(pr, &labels[i]);
 	protobuf_end(&pr->message, start);
 	return err ? err : flush_message(pr);
 }
 
 /* Collect the locations of @s; of NULL: one that says why there is none. */
-static int find_stack(struct pprof *pr, const struct report_process *p, const struct stack *s,
-		      const char *truncated)
+static int report_pprof_find_stack(struct pprof *pr, const struct report_process *p, const struct stack *s,
+				   const char *truncated)
 {
 	size_t nr = s ? s->nr_frames : 0;
 	int err = array_reserve(pr->stack, pr->max_frames, nr + 1);
@@ -169,7 +169,7 @@ static int find_stack(struct pprof *pr, const struct report_process *p, const st
 }
 
 /* A profile of leaks has no row of a caller that lost nothing, and no location of its stack. */
-static bool is_left_out(const struct pprof *pr, const struct report_row *row)
+static bool report_pprof_is_left_out(const struct pprof *pr, const struct report_row *row)
 {
 	u64 lost = 0;
 
@@ -178,13 +178,14 @@ static bool is_left_out(const struct pprof *pr, const struct report_row *row)
 	return pr->kind == PPROF_LEAKS && !lost;
 }
 
-static int put_caller(struct pprof *pr, const struct report_process *p, const struct report_row *row)
+static int report_pprof_put_caller(struct pprof *pr, const struct report_process *p,
+				   const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
 	struct caller c = { .function = alloc_fn(heap_functions(p->heap), h->fn)->name, .target = p->target };
 	const struct stack *s = report_stack(p, row, &c.truncated);
 	u64 rest[NR_VALUES] = { h->allocs, h->alloc_bytes, h->live_blocks, h->live_bytes };
-	int err = find_stack(pr, p, s, c.truncated);
+	int err = report_pprof_find_stack(pr, p, s, c.truncated);
 
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts) && !err; i++) {
 		const struct scan_sum *sum = &row->leaks.sums.of[verdicts[i]];
@@ -250,20 +251,20 @@ static int put_remarks(struct pprof *pr, const struct report_process *p)
 	return err;
 }
 
-static int put_process(struct pprof *pr, const struct report_process *p)
+static int report_pprof_put_process(struct pprof *pr, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr;
 	int err = report_rows(pr->report, p, &rows, &nr, NULL);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!is_left_out(pr, &rows[i]))
-			err = put_caller(pr, p, &rows[i]);
+		if (!report_pprof_is_left_out(pr, &rows[i]))
+			err = report_pprof_put_caller(pr, p, &rows[i]);
 	return err ? err : put_remarks(pr, p);
 }
 
 /* The fields before the samples. */
-static int put_head(struct pprof *pr)
+static int report_pprof_put_head(struct pprof *pr)
 {
 	enum value first = first_values[pr->kind];
 	u64 type;
@@ -334,12 +335,12 @@ int pprof_add(struct pprof *pr, const struct report *r)
 	pr->report = r;
 	pprof_tables_use(&pr->tables, r);
 	if (!pr->has_head)
-		err = put_head(pr);
+		err = report_pprof_put_head(pr);
 	if (!err && !pr->has_head && r->nr_processes)
 		err = pprof_main_mapping(&pr->tables, &r->processes[0]);
 	pr->has_head = true;
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_process(pr, &r->processes[i]);
+		err = report_pprof_put_process(pr, &r->processes[i]);
 	return err;
 }
 

@@ -116,7 +116,7 @@ static int put_location(struct json *j, const char *key, const char *file, u32 l
 	return err;
 }
 
-static int put_frame(struct sarif *s, struct code_ref ref)
+static int report_sarif_put_frame(struct sarif *s, struct code_ref ref)
 {
 	const struct module *m = module_get(s->findings->report->modules, ref.module);
 	struct json *j = &s->json;
@@ -153,7 +153,7 @@ static int put_stacks(struct sarif *s, const struct finding_item *item)
 		put_message(j, "message", stacks[i].what);
 		json_array_begin(j, "frames");
 		for (size_t k = 0; stack && k < stack->nr_frames && !err; k++)
-			err = put_frame(s, stack->frames[k]);
+			err = report_sarif_put_frame(s, stack->frames[k]);
 		json_array_end(j);
 		json_object_end(j);
 	}
@@ -284,7 +284,7 @@ static int put_root(struct sarif *s)
 }
 
 /* The sentences that all reports begin with. */
-static int put_verdicts(struct json *j, const struct report *r)
+static int report_sarif_put_verdicts(struct json *j, const struct report *r)
 {
 	int err = 0;
 
@@ -318,7 +318,7 @@ static int put_run(struct sarif *s)
 		err = put_result(s, &s->findings->list[i]);
 	json_array_end(j);
 	if (!err)
-		err = put_verdicts(j, s->findings->report);
+		err = report_sarif_put_verdicts(j, s->findings->report);
 	json_object_end(j);
 	return err;
 }

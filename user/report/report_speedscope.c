@@ -46,7 +46,8 @@ struct scope_callers {
 	size_t nr;
 };
 
-static int add_frame(struct scope *sc, struct sample *s, const char *name, const struct symbol *symbol)
+static int report_speedscope_add_frame(struct scope *sc, struct sample *s, const char *name,
+				       const struct symbol *symbol)
 {
 	const char *path = symbol && symbol->file ? symbol->file : "";
 	struct scope_frame key = { .line = symbol ? symbol->line : 0 };
@@ -76,13 +77,15 @@ static int read_sample(struct scope *sc, struct sample *s, const struct report_p
 
 	snprintf(mark, sizeof(mark), "[%s]", f->mark);
 	if (!err && *f->mark)
-		err = add_frame(sc, s, mark, NULL);
+		err = report_speedscope_add_frame(sc, s, mark, NULL);
 	for (size_t i = f->nr; i-- > 0 && !err;)
-		err = add_frame(sc, s, report_frame_name(f, sc->report, i), f->list[i].symbol);
-	return err ? err : add_frame(sc, s, report_alloc_fn(p, row)->name, NULL);
+		err = report_speedscope_add_frame(sc, s, report_frame_name(f, sc->report, i),
+						  f->list[i].symbol);
+	return err ? err : report_speedscope_add_frame(sc, s, report_alloc_fn(p, row)->name, NULL);
 }
 
-static int callers_init(struct scope_callers *c, struct scope *sc, const struct report_process *p)
+static int report_speedscope_callers_init(struct scope_callers *c, struct scope *sc,
+					  const struct report_process *p)
 {
 	int err = report_rows(sc->report, p, &c->rows, &c->nr, NULL);
 
@@ -96,7 +99,7 @@ static int callers_init(struct scope_callers *c, struct scope *sc, const struct 
 	return err;
 }
 
-static void callers_fini(struct scope_callers *c)
+static void report_speedscope_callers_fini(struct scope_callers *c)
 {
 	for (size_t i = 0; c->samples && i < c->nr; i++)
 		free(c->samples[i].frames);
@@ -142,15 +145,15 @@ static void put_profile(struct json *j, const struct scope_callers *c, const str
 	json_object_end(j);
 }
 
-static int put_process(struct scope *sc, const struct report_process *p)
+static int report_speedscope_put_process(struct scope *sc, const struct report_process *p)
 {
 	struct scope_callers c = { 0 };
-	int err = callers_init(&c, sc, p);
+	int err = report_speedscope_callers_init(&c, sc, p);
 
 	for (const struct report_measure *m = report_measures; m->name && !err; m++)
 		if (p->leaks || !m->is_of_scan)
 			put_profile(&sc->json, &c, p, m);
-	callers_fini(&c);
+	report_speedscope_callers_fini(&c);
 	return err;
 }
 
@@ -166,7 +169,7 @@ static u64 active_profile(const struct report *r)
 }
 
 /* All frames, which the samples have collected. */
-static void put_frames(struct scope *sc)
+static void report_speedscope_put_frames(struct scope *sc)
 {
 	struct json *j = &sc->json;
 
@@ -202,9 +205,9 @@ int report_speedscope(FILE *out, const struct report *r)
 	json_u64(&sc.json, "activeProfileIndex", active_profile(r));
 	json_array_begin(&sc.json, "profiles");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_process(&sc, &r->processes[i]);
+		err = report_speedscope_put_process(&sc, &r->processes[i]);
 	json_array_end(&sc.json);
-	put_frames(&sc);
+	report_speedscope_put_frames(&sc);
 	json_object_end(&sc.json);
 	report_frames_fini(&sc.stack);
 	intern_fini(&sc.frames);

@@ -232,7 +232,7 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 	return err ? err : text_suppressions(t, p);
 }
 
-static int text_process(struct text *t, const struct report_process *p, u32 parts)
+static int report_text_process(struct text *t, const struct report_process *p, u32 parts)
 {
 	auto_free struct report_row *rows = NULL;
 	const struct report_key *key;
@@ -303,7 +303,7 @@ struct overview {
 };
 
 /* The memory of a program is gone when its process executes another one. */
-static struct overview sum_up(const struct report *r)
+static struct overview report_text_sum_up(const struct report *r)
 {
 	struct overview o = { 0 };
 
@@ -354,7 +354,7 @@ static void text_answer(struct text *t, const struct overview *o)
 static void text_overview(struct text *t, const struct report_process *const *order)
 {
 	const struct report *r = t->report;
-	struct overview o = sum_up(r);
+	struct overview o = report_text_sum_up(r);
 
 	text_answer(t, &o);
 	for (size_t i = 0; i < r->nr_processes; i++) {
@@ -440,7 +440,7 @@ static int text_processes(struct text *t, const struct report_process *const *or
 		}
 		if (i)
 			putc('\n', t->out);
-		err = text_process(t, order[i], parts);
+		err = report_text_process(t, order[i], parts);
 	}
 	if (!nr_folded)
 		return err;
@@ -473,7 +473,7 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	t.first = order[0];
 	if (r->title && (parts & PART_HEAD))
 		fprintf(t.out, "%s\n\n", r->title);
-	t.is_one = r->nr_processes == 1 || (sum_up(r).nr == 1 && !r->options.verbose);
+	t.is_one = r->nr_processes == 1 || (report_text_sum_up(r).nr == 1 && !r->options.verbose);
 	if (!t.is_one && parts == (PART_HEAD | PART_CALLERS))
 		text_overview(&t, order);
 	err = text_processes(&t, order, parts);

@@ -31,14 +31,14 @@ enum {
 	MAX_THREADS = 5,
 };
 
-static void toned(struct text *t, enum tone tone, const char *s)
+static void report_text_details_toned(struct text *t, enum tone tone, const char *s)
 {
 	text_tone_begin(t, tone);
 	escape_text(t->out, s);
 	text_tone_end(t);
 }
 
-/* Begin a line of the head: "  live        ". Then call item() for each item, and line_end(). */
+/* Begin a line of the head: "  live        ". Then call report_text_details_item() for each item, and line_end(). */
 static void line_begin(struct text *t, const char *label)
 {
 	fprintf(t->out, "  %-*s", LABEL_WIDTH - 2, label);
@@ -47,7 +47,7 @@ static void line_begin(struct text *t, const char *label)
 }
 
 /* Write one item of a line of the head: after a comma if it is not the first, on a new line if it does not fit. */
-static __printf(2, 3) void item(struct text *t, const char *fmt, ...)
+static __printf(2, 3) void report_text_details_item(struct text *t, const char *fmt, ...)
 {
 	u32 width = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
 	char s[MAX_ITEM_BYTES];
@@ -81,18 +81,19 @@ void text_fate(struct text *t, const struct report_process *p)
 	int status = target->exit_status;
 
 	if (p->is_replaced)
-		item(t, "became another program");
+		report_text_details_item(t, "became another program");
 	else if (!target->has_exited && t->report->is_broken_off)
-		item(t, "what came later is not known");
+		report_text_details_item(t, "what came later is not known");
 	else if (!target->has_exited)
-		item(t, "still running");
+		report_text_details_item(t, "still running");
 	else if (status < 0)
-		item(t, "has ended");
+		report_text_details_item(t, "has ended");
 	else if (WIFSIGNALED(status))
-		item(t, "killed by signal %d%s%s%s", WTERMSIG(status), IS_AGENT ? "" : " (",
-		     IS_AGENT ? "" : strsignal(WTERMSIG(status)), IS_AGENT ? "" : ")");
+		report_text_details_item(t, "killed by signal %d%s%s%s", WTERMSIG(status),
+					 IS_AGENT ? "" : " (", IS_AGENT ? "" : strsignal(WTERMSIG(status)),
+					 IS_AGENT ? "" : ")");
 	else
-		item(t, "exited with status %d", WEXITSTATUS(status));
+		report_text_details_item(t, "exited with status %d", WEXITSTATUS(status));
 }
 
 void text_name(struct text *t, const struct target *target)
@@ -104,7 +105,7 @@ void text_name(struct text *t, const struct target *target)
 	text_tone_end(t);
 	if (target->exe && *target->exe) {
 		fputs("  ", t->out);
-		toned(t, TONE_FAINT, target_program(target));
+		report_text_details_toned(t, TONE_FAINT, target_program(target));
 	}
 	putc('\n', t->out);
 }
@@ -114,7 +115,7 @@ static void text_help(struct text *t, const struct report_process *p)
 	if (!p->unwatched_help)
 		return;
 	line_begin(t, "what helps");
-	item(t, "%s", p->unwatched_help);
+	report_text_details_item(t, "%s", p->unwatched_help);
 	line_end(t);
 }
 
@@ -125,9 +126,9 @@ static void text_target(struct text *t, const struct report_process *p)
 	if (p->unwatched)
 		text_help(t, p);
 	line_begin(t, "traced");
-	item(t, "%s", human_duration(t->report->duration_ns).text);
-	item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
-	item(t, "source %s", t->report->backend);
+	report_text_details_item(t, "%s", human_duration(t->report->duration_ns).text);
+	report_text_details_item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
+	report_text_details_item(t, "source %s", t->report->backend);
 	text_fate(t, p);
 	line_end(t);
 }
@@ -138,7 +139,7 @@ static void text_allocators(struct text *t, const struct report_process *p)
 		return;
 	line_begin(t, "allocators");
 	for (size_t i = 0; i < p->nr_allocators; i++)
-		item(t, "%s (%s)", p->allocators[i].kind, p->allocators[i].object);
+		report_text_details_item(t, "%s (%s)", p->allocators[i].kind, p->allocators[i].object);
 	line_end(t);
 }
 
@@ -192,24 +193,28 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	text_peak(t, &totals);
 
 	line_begin(t, "allocated");
-	item(t, "%s in %s block%s", human_bytes_exact(totals.alloc_bytes).text,
-	     human_count(totals.allocs).text, plural(totals.allocs));
+	report_text_details_item(t, "%s in %s block%s", human_bytes_exact(totals.alloc_bytes).text,
+				 human_count(totals.allocs).text, plural(totals.allocs));
 	if (totals.temporary)
-		item(t, "%s of them temporary", human_percent(totals.temporary, totals.allocs).text);
+		report_text_details_item(t, "%s of them temporary",
+					 human_percent(totals.temporary, totals.allocs).text);
 	if (!IS_AGENT && totals.temporary)
 		err = text_temporary(t, p, rows, nr, &totals);
 	line_end(t);
 
 	line_begin(t, "freed");
-	item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
+	report_text_details_item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
 	if (totals.unknown_frees)
-		item(t, "and %s that heaptap never saw allocated%s", human_count(totals.unknown_frees).text,
-		     p->target->is_started || p->has_unseen ? "" : ": from before the attach");
+		report_text_details_item(t, "and %s that heaptap never saw allocated%s",
+					 human_count(totals.unknown_frees).text,
+					 p->target->is_started || p->has_unseen ? ""
+										: ": from before the attach");
 	line_end(t);
 	if (!totals.failed_allocs)
 		return err;
 	line_begin(t, "failed");
-	item(t, "%s allocation%s", human_count(totals.failed_allocs).text, plural(totals.failed_allocs));
+	report_text_details_item(t, "%s allocation%s", human_count(totals.failed_allocs).text,
+				 plural(totals.failed_allocs));
 	line_end(t);
 	return err;
 }
@@ -223,15 +228,15 @@ void text_growth(struct text *t, const struct trend *trend, const char *before)
 		return;
 	fputs(before, t->out);
 	line_begin(t, "growth");
-	item(t, "the low-water mark rose from %s to %s", human_bytes(g.before).text,
-	     human_bytes(g.after).text);
+	report_text_details_item(t, "the low-water mark rose from %s to %s", human_bytes(g.before).text,
+				 human_bytes(g.after).text);
 	line_end(t);
 }
 
 static void lost_item(struct text *t, u64 n, const char *what)
 {
 	if (n)
-		item(t, "%s %s%s", human_count(n).text, what, plural(n));
+		report_text_details_item(t, "%s %s%s", human_count(n).text, what, plural(n));
 }
 
 /* Always write the line: without it a reader would think that nothing was lost. */
@@ -243,7 +248,7 @@ static void text_lost(struct text *t, const struct report_process *p)
 
 	line_begin(t, "lost");
 	if (!lost.allocs && !lost.frees && !lost.stacks && !lost.other && !repaired && !is_cut) {
-		item(t, "nothing");
+		report_text_details_item(t, "nothing");
 		line_end(t);
 		return;
 	}
@@ -254,21 +259,22 @@ static void text_lost(struct text *t, const struct report_process *p)
 	lost_item(t, lost.other, "other event");
 	/* An allocation returned the address of a live block, so its free was lost. The heap is right again. */
 	if (repaired)
-		item(t, "%s free%s noticed late and corrected", human_count(repaired).text, plural(repaired));
+		report_text_details_item(t, "%s free%s noticed late and corrected",
+					 human_count(repaired).text, plural(repaired));
 	if (is_cut)
-		item(t, "all later calls, which nobody has counted");
+		report_text_details_item(t, "all later calls, which nobody has counted");
 	if (lost.frees)
-		item(t, "so blocks shown as live may be free");
+		report_text_details_item(t, "so blocks shown as live may be free");
 	else if (lost.allocs)
-		item(t, "so there are more blocks than the numbers say");
+		report_text_details_item(t, "so there are more blocks than the numbers say");
 	text_tone_end(t);
 	line_end(t);
 }
 
 static void sum_item(struct text *t, const struct scan_sum *sum, const char *what)
 {
-	item(t, "%s in %s block%s %s", human_bytes(sum->bytes).text, human_count(sum->blocks).text,
-	     plural(sum->blocks), what);
+	report_text_details_item(t, "%s in %s block%s %s", human_bytes(sum->bytes).text,
+				 human_count(sum->blocks).text, plural(sum->blocks), what);
 }
 
 /* Differences to the verdicts of the scan before. */
@@ -301,24 +307,28 @@ static void text_scan(struct text *t, const struct leaks *l)
 		if (sum->blocks)
 			sum_item(t, sum, scan_verdict_name(verdicts[i]));
 		else if (verdicts[i] == SCAN_DEFINITE)
-			item(t, "none definite");
+			report_text_details_item(t, "none definite");
 	}
 	if (l->suppressed.blocks)
-		item(t, "suppressed: %s block%s (%s)", human_count(l->suppressed.blocks).text,
-		     plural(l->suppressed.blocks), human_bytes(l->suppressed.bytes).text);
+		report_text_details_item(t, "suppressed: %s block%s (%s)",
+					 human_count(l->suppressed.blocks).text, plural(l->suppressed.blocks),
+					 human_bytes(l->suppressed.bytes).text);
 	line_end(t);
 	if (!IS_AGENT)
 		text_changes(t, l);
 	line_begin(t, "scan");
-	item(t, "%s was stopped for %s", t->report->nr_processes > 1 ? "the process" : "the target",
-	     human_duration(l->pause_ns).text);
-	item(t, "%s scanned%s", human_bytes(l->result.scanned_bytes).text,
-	     l->is_copied ? " in a copy of it" : "");
+	report_text_details_item(t, "%s was stopped for %s",
+				 t->report->nr_processes > 1 ? "the process" : "the target",
+				 human_duration(l->pause_ns).text);
+	report_text_details_item(t, "%s scanned%s", human_bytes(l->result.scanned_bytes).text,
+				 l->is_copied ? " in a copy of it" : "");
 	if (l->result.skipped_bytes)
-		item(t, "%s not readable, so nothing is definite", human_bytes(l->result.skipped_bytes).text);
+		report_text_details_item(t, "%s not readable, so nothing is definite",
+					 human_bytes(l->result.skipped_bytes).text);
 	if (l->result.nr_unstopped)
-		item(t, "%s thread%s ran on, so nothing is definite",
-		     human_count(l->result.nr_unstopped).text, plural(l->result.nr_unstopped));
+		report_text_details_item(t, "%s thread%s ran on, so nothing is definite",
+					 human_count(l->result.nr_unstopped).text,
+					 plural(l->result.nr_unstopped));
 	line_end(t);
 }
 
@@ -333,16 +343,18 @@ static void text_checked(struct text *t, const struct heap *heap)
 	line_begin(t, "bad frees");
 	for (int i = 0; i < NR_MISUSES; i++) {
 		if (c.of[i])
-			item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
+			report_text_details_item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i),
+						 plural(c.of[i]));
 		is_any |= c.of[i] != 0;
 	}
 	if (!is_any)
-		item(t, "none");
+		report_text_details_item(t, "none");
 	if (heap_is_blurred(heap))
-		item(t, "families are not told apart where an allocator has one function for several");
+		report_text_details_item(
+			t, "families are not told apart where an allocator has one function for several");
 	if (c.nr_unsure)
-		item(t, "%s release%s of unknown blocks that may have been lost",
-		     human_count(c.nr_unsure).text, plural(c.nr_unsure));
+		report_text_details_item(t, "%s release%s of unknown blocks that may have been lost",
+					 human_count(c.nr_unsure).text, plural(c.nr_unsure));
 	line_end(t);
 }
 
@@ -388,10 +400,10 @@ static void text_stacks(struct text *t, const struct report_process *p, const st
 	if (!all)
 		return;
 	line_begin(t, "stacks");
-	item(t, "complete for %s of the blocks", human_percent(complete, all).text);
+	report_text_details_item(t, "complete for %s of the blocks", human_percent(complete, all).text);
 	for (size_t i = 0; i < ends.nr; i++)
-		item(t, "%s for %s (%s)", ends.words[i], human_count(ends.allocs[i]).text,
-		     human_percent(ends.allocs[i], all).text);
+		report_text_details_item(t, "%s for %s (%s)", ends.words[i], human_count(ends.allocs[i]).text,
+					 human_percent(ends.allocs[i], all).text);
 	line_end(t);
 }
 
@@ -410,11 +422,12 @@ static void text_calls(struct text *t, const struct heap *heap)
 			if (calls[fn] > calls[best])
 				best = fn;
 		if (best)
-			item(t, "%s %s", alloc_fn(fns, best)->name, human_count(calls[best]).text);
+			report_text_details_item(t, "%s %s", alloc_fn(fns, best)->name,
+						 human_count(calls[best]).text);
 		calls[best] = 0;
 	} while (best);
 	if (!t->has_items)
-		item(t, "none seen");
+		report_text_details_item(t, "none seen");
 	line_end(t);
 }
 
@@ -427,20 +440,23 @@ static void text_cost(struct text *t, const struct report_process *p)
 	if (!cost->cpu_ns || p != t->first)
 		return;
 	line_begin(t, "heaptap");
-	item(t, "%s event%s", human_count(cost->events).text, plural(cost->events));
-	item(t, "%s of CPU time", human_duration(cost->cpu_ns).text);
+	report_text_details_item(t, "%s event%s", human_count(cost->events).text, plural(cost->events));
+	report_text_details_item(t, "%s of CPU time", human_duration(cost->cpu_ns).text);
 	if (cost->events)
-		item(t, "%s for an event", human_duration(cost->cpu_ns / cost->events).text);
+		report_text_details_item(t, "%s for an event",
+					 human_duration(cost->cpu_ns / cost->events).text);
 	/* In a short time names and the verdict are most of the cost. */
 	if (r->duration_ns >= SHARE_MIN_NS)
-		item(t, "%s of a CPU", human_percent(cost->cpu_ns, r->duration_ns).text);
+		report_text_details_item(t, "%s of a CPU", human_percent(cost->cpu_ns, r->duration_ns).text);
 	line_end(t);
 	if (!cost->call_ns)
 		return;
 	line_begin(t, "probes");
-	item(t, "%s for a call", human_duration(cost->call_ns).text);
-	item(t, "%s of the program's CPU time", human_percent(cost->probes_permille, 1000).text);
-	item(t, "about %s with --backend inline", human_duration(cost->inline_call_ns).text);
+	report_text_details_item(t, "%s for a call", human_duration(cost->call_ns).text);
+	report_text_details_item(t, "%s of the program's CPU time",
+				 human_percent(cost->probes_permille, 1000).text);
+	report_text_details_item(t, "about %s with --backend inline",
+				 human_duration(cost->inline_call_ns).text);
 	line_end(t);
 }
 
@@ -455,11 +471,12 @@ static void text_names(struct text *t)
 		return;
 	debug_package_hint(hint, sizeof(hint), "/", m->path);
 	line_begin(t, "names");
-	item(t, "missing for %s%s", path_name(module_name(m)), is_asked ? " (no server gave them)" : "");
+	report_text_details_item(t, "missing for %s%s", path_name(module_name(m)),
+				 is_asked ? " (no server gave them)" : "");
 	if (!is_asked)
-		item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
+		report_text_details_item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
 	else if (*hint)
-		item(t, "%s may help", hint);
+		report_text_details_item(t, "%s may help", hint);
 	line_end(t);
 	t->nr_nameless = 0;
 }
@@ -472,7 +489,7 @@ static void text_notes(struct text *t, const struct report_process *p)
 		if (p->notes[i] == p->ending)
 			continue; /* near the verdict */
 		line_begin(t, "note");
-		item(t, "%s", p->notes[i]);
+		report_text_details_item(t, "%s", p->notes[i]);
 		line_end(t);
 	}
 	if (!o->min_size && !o->max_size && !o->older_ns)
@@ -480,11 +497,11 @@ static void text_notes(struct text *t, const struct report_process *p)
 	line_begin(t, "filter");
 	fputs("callers count only live blocks of ", t->out);
 	if (o->min_size)
-		item(t, "at least %s", human_bytes(o->min_size).text);
+		report_text_details_item(t, "at least %s", human_bytes(o->min_size).text);
 	if (o->max_size)
-		item(t, "at most %s", human_bytes(o->max_size).text);
+		report_text_details_item(t, "at most %s", human_bytes(o->max_size).text);
 	if (o->older_ns)
-		item(t, "at least %s of age", human_duration(o->older_ns).text);
+		report_text_details_item(t, "at least %s of age", human_duration(o->older_ns).text);
 	line_end(t);
 }
 
@@ -515,14 +532,15 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 		u64 bytes = module_bytes(m, is_live);
 
 		if (i < shown && bytes)
-			item(t, "%s %s (%s)", m->module ? path_name(module_name(m->module)) : "no file",
-			     human_bytes(bytes).text, human_percent(bytes, all).text);
+			report_text_details_item(t, "%s %s (%s)",
+						 m->module ? path_name(module_name(m->module)) : "no file",
+						 human_bytes(bytes).text, human_percent(bytes, all).text);
 		else
 			rest += bytes;
 	}
 	if (rest)
-		item(t, "%zu others %s (%s)", nr - shown, human_bytes(rest).text,
-		     human_percent(rest, all).text);
+		report_text_details_item(t, "%zu others %s (%s)", nr - shown, human_bytes(rest).text,
+					 human_percent(rest, all).text);
 	if (!is_live)
 		fputs(" of what was allocated", t->out);
 	line_end(t);
@@ -575,12 +593,14 @@ static int text_threads(struct text *t, const struct report_process *p)
 	for (size_t i = 0; i < nr && i < MAX_THREADS && list[i].row.tid; i++) {
 		const struct thread_row *row = &list[i].row;
 
-		item(t, "tid %u %s (%s), %s live", row->tid, human_bytes(row->alloc_bytes).text,
-		     human_percent(row->alloc_bytes, all).text, human_bytes(list[i].live_bytes).text);
+		report_text_details_item(
+			t, "tid %u %s (%s), %s live", row->tid, human_bytes(row->alloc_bytes).text,
+			human_percent(row->alloc_bytes, all).text, human_bytes(list[i].live_bytes).text);
 		rest -= row->alloc_bytes;
 	}
 	if (rest)
-		item(t, "others %s (%s)", human_bytes(rest).text, human_percent(rest, all).text);
+		report_text_details_item(t, "others %s (%s)", human_bytes(rest).text,
+					 human_percent(rest, all).text);
 	fputs(" of what was allocated", t->out);
 	line_end(t);
 	return 0;
@@ -611,7 +631,7 @@ void text_doubts(struct text *t, const struct report_process *p)
 		if (!shown++)
 			putc('\n', t->out);
 		line_begin(t, "note");
-		item(t, "%s", p->notes[i]);
+		report_text_details_item(t, "%s", p->notes[i]);
 		line_end(t);
 	}
 }

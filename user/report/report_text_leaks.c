@@ -70,7 +70,7 @@ static struct library *find_library(struct library *list, size_t *nr, u32 module
 	return &list[(*nr)++];
 }
 
-static int by_bytes(const void *a, const void *b)
+static int report_text_leaks_by_bytes(const void *a, const void *b)
 {
 	u64 left = ((const struct library *)a)->sum.bytes, right = ((const struct library *)b)->sum.bytes;
 
@@ -98,7 +98,7 @@ static int text_possible(struct text *t, const struct report_process *p, const s
 		l->sum.blocks += rows[i].leaks.sums.of[SCAN_POSSIBLE].blocks;
 		l->sum.bytes += rows[i].leaks.sums.of[SCAN_POSSIBLE].bytes;
 	}
-	qsort(list, nr_libraries, sizeof(*list), by_bytes);
+	qsort(list, nr_libraries, sizeof(*list), report_text_leaks_by_bytes);
 	fputs("\nPossibly leaked (-v lists the callers)\n"
 	      "  Pointers lead only into the middle of these blocks: in use, or lost.\n",
 	      t->out);

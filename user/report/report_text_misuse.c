@@ -5,15 +5,15 @@
 
 #include "user/lib/escape.h"
 
-static int stack_of(struct text *t, const struct report_process *p, u32 row, size_t number,
-		    struct anchors *anchors)
+static int report_text_misuse_stack_of(struct text *t, const struct report_process *p, u32 row, size_t number,
+				       struct anchors *anchors)
 {
 	const struct report_row shown = { .id = row, .row = heap_row_get(p->heap, row) };
 
 	return text_row(t, p, &shown, number, anchors);
 }
 
-static const char *name_of(const struct report_process *p, u32 row)
+static const char *report_text_misuse_name_of(const struct report_process *p, u32 row)
 {
 	return alloc_fn(heap_functions(p->heap), heap_row_get(p->heap, row).fn)->name;
 }
@@ -40,12 +40,12 @@ static int text_misuse(struct text *t, const struct report_process *p, const str
 
 	misuse_head(t, p, m, number);
 	if (m->free_row != MISUSE_NO_ROW)
-		err = stack_of(t, p, m->free_row, number, anchors);
+		err = report_text_misuse_stack_of(t, p, m->free_row, number, anchors);
 	if (!err && m->earlier_row != MISUSE_NO_ROW) {
 		fputs("      released before by ", t->out);
-		escape_text(t->out, name_of(p, m->earlier_row));
+		escape_text(t->out, report_text_misuse_name_of(p, m->earlier_row));
 		putc('\n', t->out);
-		err = stack_of(t, p, m->earlier_row, number, anchors);
+		err = report_text_misuse_stack_of(t, p, m->earlier_row, number, anchors);
 	}
 	if (err || m->alloc_row == MISUSE_NO_ROW)
 		return err;
@@ -53,9 +53,9 @@ static int text_misuse(struct text *t, const struct report_process *p, const str
 		fprintf(t->out, "      %llu bytes into a block allocated by ", (unsigned long long)m->inside);
 	else
 		fputs("      allocated by ", t->out);
-	escape_text(t->out, name_of(p, m->alloc_row));
+	escape_text(t->out, report_text_misuse_name_of(p, m->alloc_row));
 	putc('\n', t->out);
-	return stack_of(t, p, m->alloc_row, number, anchors);
+	return report_text_misuse_stack_of(t, p, m->alloc_row, number, anchors);
 }
 
 int text_notices(struct text *t, const struct report_process *p, size_t *nr_shown, struct anchors *anchors)
@@ -72,9 +72,9 @@ int text_notices(struct text *t, const struct report_process *p, size_t *nr_show
 			fputs("an unknown caller\n", t->out);
 			continue;
 		}
-		escape_text(t->out, name_of(p, n[kind].row));
+		escape_text(t->out, report_text_misuse_name_of(p, n[kind].row));
 		putc('\n', t->out);
-		err = stack_of(t, p, n[kind].row, ++*nr_shown, anchors);
+		err = report_text_misuse_stack_of(t, p, n[kind].row, ++*nr_shown, anchors);
 	}
 	return err;
 }

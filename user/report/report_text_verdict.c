@@ -7,7 +7,7 @@
 #include "user/source/source.h"
 
 /* The part of the second line after those before it: "; ". */
-static const char *joint(bool *is_any)
+static const char *report_text_verdict_joint(bool *is_any)
 {
 	const char *s = *is_any ? "; " : "";
 
@@ -31,11 +31,11 @@ static void doubt_line(struct text *t, const struct report_process *p)
 	text_tone_begin(t, TONE_WARN);
 	for (int i = 0; i < NR_MISUSES; i++)
 		if (c.of[i])
-			fprintf(t->out, "%s%s %s%s", joint(&is_any), human_count(c.of[i]).text,
-				misuse_what(i), plural(c.of[i]));
+			fprintf(t->out, "%s%s %s%s", report_text_verdict_joint(&is_any),
+				human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
 	if (nr_lost)
-		fprintf(t->out, "%snot exact: %s event%s lost", joint(&is_any), human_count(nr_lost).text,
-			nr_lost == 1 ? " was" : "s were");
+		fprintf(t->out, "%snot exact: %s event%s lost", report_text_verdict_joint(&is_any),
+			human_count(nr_lost).text, nr_lost == 1 ? " was" : "s were");
 	text_tone_end(t);
 	putc('\n', t->out);
 }

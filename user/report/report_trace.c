@@ -13,7 +13,7 @@
 /* One event a line. */
 enum { FOLD_EVENTS = 2, NS_PER_US = 1000 };
 
-static void put_name(struct json *j, const struct target *t)
+static void report_trace_put_name(struct json *j, const struct target *t)
 {
 	json_object_begin(j, NULL);
 	json_string(j, "ph", "M");
@@ -39,13 +39,13 @@ static void put_counter(struct json *j, const struct target *t, const char *name
 	json_object_end(j);
 }
 
-static void put_process(struct json *j, const struct report_process *p)
+static void report_trace_put_process(struct json *j, const struct report_process *p)
 {
 	struct heap_totals totals = heap_totals(p->heap);
 	struct timeline_point point;
 	bool has_peak = false;
 
-	put_name(j, p->target);
+	report_trace_put_name(j, p->target);
 	for (size_t i = 0; heap_timeline(p->heap, i, &point); i++) {
 		/* The peak is between two points. */
 		if (!has_peak && totals.peak_bytes && totals.peak_time_ns <= point.time_ns) {
@@ -58,7 +58,7 @@ static void put_process(struct json *j, const struct report_process *p)
 }
 
 /* A named moment, across all processes. */
-static void put_mark(struct json *j, const struct report_mark *m, pid_t pid)
+static void report_trace_put_mark(struct json *j, const struct report_mark *m, pid_t pid)
 {
 	json_object_begin(j, NULL);
 	json_string(j, "ph", "i");
@@ -78,9 +78,9 @@ int report_trace(FILE *out, const struct report *r)
 	json_string(&j, "displayTimeUnit", "ns");
 	json_array_begin(&j, "traceEvents");
 	for (size_t i = 0; i < r->nr_processes; i++)
-		put_process(&j, &r->processes[i]);
+		report_trace_put_process(&j, &r->processes[i]);
 	for (size_t i = 0; r->marks && r->nr_processes && i < r->marks->nr; i++)
-		put_mark(&j, &r->marks->list[i], r->processes[0].target->pid);
+		report_trace_put_mark(&j, &r->marks->list[i], r->processes[0].target->pid);
 	json_array_end(&j);
 	json_object_end(&j);
 	return flush_stream(out);

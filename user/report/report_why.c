@@ -31,13 +31,13 @@ struct root_name {
 	char reg[32];
 };
 
-static void open_file(void *ctx, struct module *m)
+static void report_why_open_file(void *ctx, struct module *m)
 {
 	symbolizer_open(ctx, m);
 }
 
-static int name_memory(struct root_name *n, const struct report *r, const struct report_process *p,
-		       const struct leak_why *why)
+static int report_why_name_memory(struct root_name *n, const struct report *r, const struct report_process *p,
+				  const struct leak_why *why)
 {
 	const struct mapping_list *maps = &p->target->maps;
 	struct code_ref ref = { 0 };
@@ -46,7 +46,7 @@ static int name_memory(struct root_name *n, const struct report *r, const struct
 
 	/* The files may be those of another machine, or may have changed: the symbolizer opens the right ones. */
 	if (r->symbolizer)
-		data_ref_open(maps, p->target->exe, why->root_addr, open_file, r->symbolizer);
+		data_ref_open(maps, p->target->exe, why->root_addr, report_why_open_file, r->symbolizer);
 	/* Look for thread-local data first: musl keeps the data of the first thread in .bss of the library. */
 	if (why->root_tid)
 		ref = data_ref_tls(maps, p->target->exe, why->root_tp, why->root_addr);
@@ -85,7 +85,7 @@ static int name_root(struct root_name *n, const struct report *r, const struct r
 		arch_reg_name(why->word_size, why->root_where, n->reg, sizeof(n->reg));
 	if (why->root == ROOT_NONE && why->verdict >= SCAN_DEFINITE)
 		n->kind = "lost";
-	return why->root == ROOT_MEMORY ? name_memory(n, r, p, why) : 0;
+	return why->root == ROOT_MEMORY ? report_why_name_memory(n, r, p, why) : 0;
 }
 
 static void print_file(FILE *out, const struct report *r, const struct root_name *n)
@@ -111,8 +111,8 @@ static void print_variable(FILE *out, const struct report *r, const struct root_
 	print_file(out, r, n);
 }
 
-static void print_memory(FILE *out, const struct report *r, const struct report_process *p,
-			 const struct root_name *n, const struct leak_why *why)
+static void report_why_print_memory(FILE *out, const struct report *r, const struct report_process *p,
+				    const struct root_name *n, const struct leak_why *why)
 {
 	unsigned long long addr = why->root_addr;
 
@@ -138,12 +138,12 @@ static void print_memory(FILE *out, const struct report *r, const struct report_
 	}
 }
 
-static void print_root(FILE *out, const struct report *r, const struct report_process *p,
-		       const struct root_name *n, const struct leak_why *why)
+static void report_why_print_root(FILE *out, const struct report *r, const struct report_process *p,
+				  const struct root_name *n, const struct leak_why *why)
 {
 	switch (why->root) {
 	case ROOT_MEMORY:
-		print_memory(out, r, p, n, why);
+		report_why_print_memory(out, r, p, n, why);
 		break;
 	case ROOT_REGISTER:
 		fprintf(out, "register %s of thread %d", n->reg, (int)why->root_tid);
@@ -170,7 +170,8 @@ struct line {
 };
 
 /* Append to @line the callers that allocated the block. */
-static int add_callers(struct line *line, const struct report *r, const struct report_process *p, u32 row)
+static int report_why_add_callers(struct line *line, const struct report *r, const struct report_process *p,
+				  u32 row)
 {
 	char names[2 * MAX_NAME];
 	size_t used = strlen(line->what);
@@ -181,12 +182,12 @@ static int add_callers(struct line *line, const struct report *r, const struct r
 	return err;
 }
 
-static int make_line(struct line *line, const struct report *r, const struct report_process *p,
-		     const struct why_step *step)
+static int report_why_make_line(struct line *line, const struct report *r, const struct report_process *p,
+				const struct why_step *step)
 {
 	*line = (struct line){ .nr = step->nr, .addr = step->addr, .offset = step->offset };
 	snprintf(line->what, sizeof(line->what), "%s", human_bytes(step->size).text);
-	return add_callers(line, r, p, step->row);
+	return report_why_add_callers(line, r, p, step->row);
 }
 
 static void print_line(FILE *out, const struct line *line, bool is_last)
@@ -209,7 +210,7 @@ static int print_steps(FILE *out, const struct report *r, const struct report_pr
 
 	for (size_t i = 0; i < why->nr_steps; i++) {
 		bool is_gap = why->nr_left_out && i == WHY_MAX_STEPS / 2;
-		int err = make_line(&next, r, p, &why->steps[i]);
+		int err = report_why_make_line(&next, r, p, &why->steps[i]);
 
 		if (err)
 			return err;
@@ -239,7 +240,7 @@ int report_why_text(FILE *out, const struct report *r, const struct report_proce
 	if (err)
 		return err;
 	fputs("        one of them is held by ", out);
-	print_root(out, r, p, &n, why);
+	report_why_print_root(out, r, p, &n, why);
 	putc('\n', out);
 	return print_steps(out, r, p, why);
 }
@@ -261,12 +262,12 @@ int report_asked_text(FILE *out, const struct report *r, const struct report_pro
 		return err;
 	fprintf(out, "\n0x%llx is in a block of %s, %s: held by ", (unsigned long long)why->addr,
 		human_bytes(last->size).text, scan_verdict_name(why->verdict));
-	print_root(out, r, p, &n, why);
+	report_why_print_root(out, r, p, &n, why);
 	putc('\n', out);
 	return print_steps(out, r, p, why);
 }
 
-static void json_root(struct json *j, const struct root_name *n, const struct leak_why *why)
+static void report_why_json_root(struct json *j, const struct root_name *n, const struct leak_why *why)
 {
 	json_object_begin(j, "root");
 	json_string(j, "kind", n->kind);
@@ -315,7 +316,7 @@ int report_why_json(struct json *j, const char *key, const struct report *r, con
 	json_object_begin(j, key);
 	json_hex(j, "address", why->addr);
 	json_string(j, "verdict", scan_verdict_name(why->verdict));
-	json_root(j, &n, why);
+	report_why_json_root(j, &n, why);
 	json_u64(j, "left_out", why->nr_left_out);
 	json_array_begin(j, "chain");
 	for (size_t i = 0; i < why->nr_steps; i++)

@@ -146,7 +146,7 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 	return saved_skip(r, token);
 }
 
-static int on_stack(struct saved_reading *r, enum json_token token)
+static int saved_on_stack(struct saved_reading *r, enum json_token token)
 {
 	int err;
 
@@ -173,7 +173,7 @@ static int on_lost_member(struct saved_reading *r, const char *key, enum json_to
 static int on_process_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	if (!strcmp(key, "stacks"))
-		return saved_array(r, token, on_stack);
+		return saved_array(r, token, saved_on_stack);
 	if (!strcmp(key, "lost"))
 		return saved_object(r, token, on_lost_member);
 	if (!strcmp(key, "scan"))
@@ -185,7 +185,7 @@ static int on_process_member(struct saved_reading *r, const char *key, enum json
 	return saved_skip(r, token);
 }
 
-static int on_process(struct saved_reading *r, enum json_token token)
+static int saved_on_process(struct saved_reading *r, enum json_token token)
 {
 	int err;
 
@@ -199,10 +199,10 @@ static int on_process(struct saved_reading *r, enum json_token token)
 	return r->sink->process ? r->sink->process(r->sink->ctx, &r->process) : 0;
 }
 
-static int on_report_member(struct saved_reading *r, const char *key, enum json_token token)
+static int saved_on_report_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	if (!strcmp(key, "processes"))
-		return saved_array(r, token, on_process);
+		return saved_array(r, token, saved_on_process);
 	if (!strcmp(key, "time_ns"))
 		return saved_number(r, token, &r->totals->time_ns);
 	if (!strcmp(key, "duration_ns"))
@@ -228,7 +228,7 @@ int saved_read(const char *text, size_t len, const struct saved_sink *sink, stru
 	err = saved_tables_read(r, text, len);
 	if (!err) {
 		json_reader_init(&r->json, text, len);
-		err = saved_object(r, json_next(&r->json), on_report_member);
+		err = saved_object(r, json_next(&r->json), saved_on_report_member);
 	}
 	if (!err && json_next(&r->json) != JSON_END)
 		err = saved_wrong(r, "more follows the report");
@@ -241,7 +241,7 @@ int saved_read(const char *text, size_t len, const struct saved_sink *sink, stru
 }
 
 /* The error of the last call on @in, as -errno. */
-static int error_of(gzFile in)
+static int saved_error_of(gzFile in)
 {
 	int err = 0;
 
@@ -263,13 +263,13 @@ int saved_is_json(const char *path)
 	do
 		c = gzgetc(in);
 	while (c == ' ' || c == '\n' || c == '\t' || c == '\r');
-	err = c < 0 ? error_of(in) : 0;
+	err = c < 0 ? saved_error_of(in) : 0;
 	gzclose_r(in);
 	return err ? err : c == '{';
 }
 
 /* Read @in to its end. */
-static int read_all(gzFile in, char **text, size_t *len)
+static int saved_read_all(gzFile in, char **text, size_t *len)
 {
 	auto_free char *buf = NULL;
 	size_t used = 0, room = 0;
@@ -285,7 +285,7 @@ static int read_all(gzFile in, char **text, size_t *len)
 		used += n > 0 ? (size_t)n : 0;
 	} while (n > 0);
 	if (n < 0)
-		return error_of(in);
+		return saved_error_of(in);
 	*text = take_ptr(buf);
 	*len = used;
 	return 0;
@@ -300,7 +300,7 @@ int saved_load(const char *path, char **text, size_t *len)
 	in = gzopen(path, "re");
 	if (!in)
 		return errno ? -errno : -ENOMEM;
-	err = read_all(in, text, len);
+	err = saved_read_all(in, text, len);
 	/* A file that was cut is only found when it is closed. */
 	if (gzclose_r(in) == Z_BUF_ERROR && !err) {
 		free(take_ptr(*text));

@@ -94,14 +94,14 @@ static int on_function_member(struct saved_reading *r, const char *key, enum jso
 	return strcmp(key, "name") ? saved_skip(r, token) : set_text(r, &r->tables->functions, token);
 }
 
-static int on_module(struct saved_reading *r, enum json_token token)
+static int saved_tables_on_module(struct saved_reading *r, enum json_token token)
 {
 	int err = add_unknown(r, &r->tables->modules);
 
 	return err ? err : saved_object(r, token, on_module_member);
 }
 
-static int on_function(struct saved_reading *r, enum json_token token)
+static int saved_tables_on_function(struct saved_reading *r, enum json_token token)
 {
 	int err = add_unknown(r, &r->tables->functions);
 
@@ -134,7 +134,7 @@ static int on_frame_member(struct saved_reading *r, const char *key, enum json_t
 	return 0;
 }
 
-static int on_frame(struct saved_reading *r, enum json_token token)
+static int saved_tables_on_frame(struct saved_reading *r, enum json_token token)
 {
 	struct saved_tables *t = r->tables;
 
@@ -163,7 +163,7 @@ static int on_stack_frame(struct saved_reading *r, enum json_token token)
 	return 0;
 }
 
-static int on_stack(struct saved_reading *r, enum json_token token)
+static int saved_tables_on_stack(struct saved_reading *r, enum json_token token)
 {
 	struct saved_tables *t = r->tables;
 
@@ -183,16 +183,16 @@ static int on_schema(struct saved_reading *r, enum json_token token)
 	return 0;
 }
 
-static int on_report_member(struct saved_reading *r, const char *key, enum json_token token)
+static int saved_tables_on_report_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	static const struct {
 		const char *key;
 		int (*item)(struct saved_reading *r, enum json_token token);
 	} tables[] = {
-		{ "modules", on_module },
-		{ "functions", on_function },
-		{ "frames", on_frame },
-		{ "backtraces", on_stack },
+		{ "modules", saved_tables_on_module },
+		{ "functions", saved_tables_on_function },
+		{ "frames", saved_tables_on_frame },
+		{ "backtraces", saved_tables_on_stack },
 	};
 
 	if (!strcmp(key, "schema"))
@@ -211,7 +211,7 @@ int saved_tables_read(struct saved_reading *r, const char *text, size_t len)
 	if (!r->tables)
 		return -ENOMEM;
 	json_reader_init(&r->json, text, len);
-	err = saved_object(r, json_next(&r->json), on_report_member);
+	err = saved_object(r, json_next(&r->json), saved_tables_on_report_member);
 	return err || r->tables->is_known ? err : saved_wrong(r, "is no report of heaptap");
 }
 

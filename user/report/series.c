@@ -114,7 +114,8 @@ void series_free(struct series *s)
 }
 
 /* The number of the row with these names, which is added if there is none. 0 or -ENOMEM. */
-static int find_row(struct series *s, const char *comm, const char *function, const char *frames, u32 *number)
+static int series_find_row(struct series *s, const char *comm, const char *function, const char *frames,
+			   u32 *number)
 {
 	auto_free char *own_comm = NULL, *own_function = NULL, *own_frames = NULL;
 	u64 hash = hash_bytes(comm, strlen(comm), s->seed);
@@ -144,8 +145,8 @@ static int find_row(struct series *s, const char *comm, const char *function, co
 }
 
 /* Add what @p or one of its callers holds to row @number. Rows of one process come together. 0 or -errno. */
-static int add_point(struct series *s, u32 number, const struct saved_process *p,
-		     const struct saved_numbers *n)
+static int series_add_point(struct series *s, u32 number, const struct saved_process *p,
+			    const struct saved_numbers *n)
 {
 	struct series_row *row = &s->rows[number];
 	u32 report = (u32)s->nr_reports, pid = (u32)p->pid;
@@ -174,27 +175,27 @@ static int on_caller(void *ctx, const struct saved_process *p, const struct save
 	/* A caller that holds nothing has no point. */
 	if (!c->numbers.live_bytes && !c->numbers.live_blocks)
 		return 0;
-	err = find_row(s, p->comm, "", "", &process);
+	err = series_find_row(s, p->comm, "", "", &process);
 	if (!err)
-		err = find_row(s, p->comm, c->function[0] ? c->function : "?", c->frames, &number);
+		err = series_find_row(s, p->comm, c->function[0] ? c->function : "?", c->frames, &number);
 	if (err)
 		return err;
 	s->rows[number].process = process;
-	return add_point(s, number, p, &c->numbers);
+	return series_add_point(s, number, p, &c->numbers);
 }
 
-static int on_process(void *ctx, const struct saved_process *p)
+static int series_on_process(void *ctx, const struct saved_process *p)
 {
 	struct series *s = ctx;
 	u32 number;
-	int err = find_row(s, p->comm, "", "", &number);
+	int err = series_find_row(s, p->comm, "", "", &number);
 
-	return err ? err : add_point(s, number, p, &p->numbers);
+	return err ? err : series_add_point(s, number, p, &p->numbers);
 }
 
 int series_add(struct series *s, const char *name, const char *text, size_t len, const char **why, size_t *at)
 {
-	const struct saved_sink sink = { s, on_caller, on_process };
+	const struct saved_sink sink = { s, on_caller, series_on_process };
 	struct saved_totals totals = { .nr_processes = 0 };
 	auto_free char *own = strdup(name);
 	int err;
@@ -331,8 +332,8 @@ static int add_processes(struct series *s, u32 number)
 }
 
 /* Compute @line of @process over the reports that have the process. @x and @y have room for all reports. */
-static void compute(const struct series *s, const struct series_line *process, struct series_line *line,
-		    double *x, double *y)
+static void series_compute(const struct series *s, const struct series_line *process,
+			   struct series_line *line, double *x, double *y)
 {
 	size_t k = 0;
 
@@ -356,7 +357,7 @@ static void compute(const struct series *s, const struct series_line *process, s
 }
 
 /* Add the lines of caller @row to those of its processes. */
-static int add_callers(struct series *s, const struct series_row *row, double *x, double *y)
+static int series_add_callers(struct series *s, const struct series_row *row, double *x, double *y)
 {
 	const struct series_row *of = &s->rows[row->process];
 
@@ -370,7 +371,7 @@ static int add_callers(struct series *s, const struct series_row *row, double *x
 		if (at == of->line + of->nr_lines || s->processes[at].pid != line.pid)
 			continue;
 		process = &s->processes[at];
-		compute(s, process, &line, x, y);
+		series_compute(s, process, &line, x, y);
 		if (array_reserve(s->callers, s->max_callers, s->nr_callers + 1))
 			return -ENOMEM;
 		s->callers[s->nr_callers++] = line;
@@ -441,9 +442,9 @@ int series_end(struct series *s)
 			err = add_processes(s, i);
 	for (size_t i = 0; i < s->nr_rows && !err; i++)
 		if (s->rows[i].process != i)
-			err = add_callers(s, &s->rows[i], x, y);
+			err = series_add_callers(s, &s->rows[i], x, y);
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
-		compute(s, &s->processes[i], &s->processes[i], x, y);
+		series_compute(s, &s->processes[i], &s->processes[i], x, y);
 	if (!err)
 		sort_lines(s);
 	return err;

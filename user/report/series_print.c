@@ -11,7 +11,7 @@
 #include "user/report/series.h"
 
 /* The absolute value of @x as a whole number. */
-static u64 whole(double x)
+static u64 series_print_whole(double x)
 {
 	double size = x < 0 ? -x : x;
 
@@ -20,17 +20,18 @@ static u64 whole(double x)
 
 static void print_slope(FILE *out, const struct series_slope *s)
 {
-	fprintf(out, "%s%s/hour", s->per_hour < 0 ? "-" : "+", human_bytes(whole(s->per_hour)).text);
+	fprintf(out, "%s%s/hour", s->per_hour < 0 ? "-" : "+",
+		human_bytes(series_print_whole(s->per_hour)).text);
 	if (s->per_hour == 0 && s->error == 0)
 		return;
 	if (!s->has_error)
 		fputs(", uncertain (fewer than 3 reports)", out);
 	else
-		fprintf(out, " +- %s%s", human_bytes(whole(s->error)).text,
+		fprintf(out, " +- %s%s", human_bytes(series_print_whole(s->error)).text,
 			s->is_significant ? "" : ", not significant");
 }
 
-static void print_name(FILE *out, const struct series_line *p)
+static void series_print_name(FILE *out, const struct series_line *p)
 {
 	escape_text(out, p->comm);
 	if (p->pid)
@@ -80,7 +81,7 @@ static void print_callers(FILE *out, const struct series_line *p, u32 top)
 		print_caller(out, &p->callers[i], i + 1);
 }
 
-static void print_head(FILE *out, const struct series_report *reports, size_t nr)
+static void series_print_head(FILE *out, const struct series_report *reports, size_t nr)
 {
 	u64 time = reports[nr - 1].time_ns - reports[0].time_ns, lost = 0;
 
@@ -104,14 +105,14 @@ int series_write_text(FILE *out, const struct series *s, u32 top)
 	const struct series_line *list = series_processes(s, &nr);
 
 	if (nr_reports)
-		print_head(out, reports, nr_reports);
+		series_print_head(out, reports, nr_reports);
 	for (const struct series_line *p = list; p < list + nr; p++) {
 		if (p->nr < 2) {
 			nr_single++;
 			continue;
 		}
 		fputc('\n', out);
-		print_name(out, p);
+		series_print_name(out, p);
 		fputs(": ", out);
 		print_slope(out, &p->slope);
 		fprintf(out, "; grew in %" PRIu32 " of %" PRIu32 " steps\n", p->nr_grew, p->nr_steps);
@@ -124,9 +125,9 @@ int series_write_text(FILE *out, const struct series *s, u32 top)
 	return flush_stream(out);
 }
 
-static s64 rounded(double x)
+static s64 series_print_rounded(double x)
 {
-	return x < 0 ? -(s64)whole(x) : (s64)whole(x);
+	return x < 0 ? -(s64)series_print_whole(x) : (s64)series_print_whole(x);
 }
 
 /* Write the keys that processes and callers share into the open object. */
@@ -134,9 +135,9 @@ static void json_line(struct json *j, const struct series_line *l)
 {
 	json_u64(j, "first_bytes", l->first);
 	json_u64(j, "last_bytes", l->last);
-	json_s64(j, "bytes_per_hour", rounded(l->slope.per_hour));
+	json_s64(j, "bytes_per_hour", series_print_rounded(l->slope.per_hour));
 	if (l->slope.has_error)
-		json_u64(j, "standard_error", whole(l->slope.error));
+		json_u64(j, "standard_error", series_print_whole(l->slope.error));
 	else
 		json_null(j, "standard_error");
 	json_bool(j, "significant", l->slope.is_significant);
@@ -161,7 +162,8 @@ static void json_points(struct json *j, const struct series_report *reports, con
 	json_array_end(j);
 }
 
-static void json_process(struct json *j, const struct series_report *reports, const struct series_line *p)
+static void series_print_json_process(struct json *j, const struct series_report *reports,
+				      const struct series_line *p)
 {
 	json_object_begin(j, NULL);
 	json_string(j, "comm", p->comm);
@@ -206,7 +208,7 @@ int series_write_json(FILE *out, const struct series *s)
 	json_array_end(&j);
 	json_array_begin(&j, "processes");
 	for (const struct series_line *p = list; p < list + nr; p++)
-		json_process(&j, reports, p);
+		series_print_json_process(&j, reports, p);
 	json_array_end(&j);
 	json_object_end(&j);
 	return flush_stream(out);

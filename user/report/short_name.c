@@ -13,7 +13,7 @@ enum { MAX_NAME = 4096 };
 static const char dots[] = "...";
 
 /* Is @name[@i] a < or > of an operator, such as operator<< and operator->, or of an arrow? */
-static bool is_operator(const char *name, size_t i)
+static bool short_name_is_operator(const char *name, size_t i)
 {
 	static const char word[] = "operator";
 	const size_t len = sizeof(word) - 1;
@@ -33,7 +33,7 @@ static bool drop_templates(char *out, const char *name, u32 depth)
 	u32 open = 0;
 
 	for (size_t i = 0; name[i] && used < MAX_NAME - sizeof(dots); i++) {
-		bool is_bracket = strchr("<>", name[i]) && !is_operator(name, i);
+		bool is_bracket = strchr("<>", name[i]) && !short_name_is_operator(name, i);
 
 		if (is_bracket && name[i] == '>' && !open--)
 			return false;
