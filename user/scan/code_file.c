@@ -10,7 +10,8 @@
 #include "user/target/mapped_file.h"
 #include "user/unwind/cfi_frame.h"
 
-static int open_file(struct code_file *c, const struct snapshot *snap, const struct snapshot_map *map)
+static int code_file_open_file(struct code_file *c, const struct snapshot *snap,
+			       const struct snapshot_map *map)
 {
 	const struct map_line line = { .start = map->start, .end = map->end, .path = map->path };
 	struct file_source source;
@@ -33,7 +34,7 @@ int code_file_open(struct code_file *out, const struct snapshot *snap, const str
 	int err;
 
 	*out = (struct code_file){ .fd = -1 };
-	err = open_file(out, snap, map);
+	err = code_file_open_file(out, snap, map);
 	if (!err)
 		err = elf_open(&out->elf, out->fd);
 	if (!err)

@@ -14,8 +14,8 @@ int held_make(struct held_caller *by, struct thread_request *r)
 	return by->holder ? by->holder->call(by->holder->ctx, r) : thread_call_do(by->call, r);
 }
 
-static int call_by(struct held_caller *by, pid_t tid, int (*work)(struct held_caller *by, void *ctx),
-		   void *ctx)
+static int held_call_by(struct held_caller *by, pid_t tid, int (*work)(struct held_caller *by, void *ctx),
+			void *ctx)
 {
 	int err = thread_call_begin(by->call, tid, by->places.insn);
 
@@ -42,7 +42,7 @@ int held_call(struct held_caller *by, int (*work)(struct held_caller *by, void *
 		if (t->state != STOP_TAKEN || t->stop != STOP_ASKED)
 			continue;
 		outliving_begin(by->outliving);
-		err = call_by(by, t->tid, work, ctx);
+		err = held_call_by(by, t->tid, work, ctx);
 		outliving_end(by->outliving);
 	}
 	by->call = NULL;

@@ -54,7 +54,7 @@ int leaks_none(struct leaks **out, const char *why)
 	return 0;
 }
 
-static int keep(struct leaks *l, const struct scan *scan, const struct leaks_options *o)
+static int leaks_keep(struct leaks *l, const struct scan *scan, const struct leaks_options *o)
 {
 	const struct heap *heap = o->heap;
 	size_t nr = heap_row_count(heap);
@@ -91,7 +91,7 @@ struct finding {
 	bool is_judged;
 };
 
-static int begin(void *arg)
+static int leaks_begin(void *arg)
 {
 	struct finding *f = arg;
 	const struct scan_options so = { .is_partial = f->options->is_partial,
@@ -112,13 +112,13 @@ static void find_whys(struct finding *f)
 		warn("scan: PID %d: cannot find who holds blocks: %s", f->options->pid, strerror(-err));
 }
 
-static int judge(void *arg)
+static int leaks_judge(void *arg)
 {
 	struct finding *f = arg;
 	int err = f->options->elsewhere ? 0 : scan_judge(f->scan);
 
 	if (!err)
-		err = keep(f->leaks, f->scan, f->options);
+		err = leaks_keep(f->leaks, f->scan, f->options);
 	if (!err && !IS_AGENT)
 		err = leak_samples_init(&f->leaks->samples, f->leaks, f->options, f->snap);
 	f->is_judged = true;
@@ -127,14 +127,14 @@ static int judge(void *arg)
 	return err;
 }
 
-static int read_memory(void *arg)
+static int leaks_read_memory(void *arg)
 {
 	struct finding *f = arg;
 
 	return scan_read(f->scan, f->snap);
 }
 
-static struct snapshot_plan_options plan_options(const struct finding *f)
+static struct snapshot_plan_options leaks_plan_options(const struct finding *f)
 {
 	const struct leaks_options *o = f->options;
 
@@ -149,26 +149,26 @@ static struct snapshot_plan_options plan_options(const struct finding *f)
 }
 
 /* Takes long where memory is copied ahead. */
-static int copy_ahead(void *arg)
+static int leaks_copy_ahead(void *arg)
 {
 	struct finding *f = arg;
-	const struct snapshot_plan_options po = plan_options(f);
+	const struct snapshot_plan_options po = leaks_plan_options(f);
 
 	snapshot_plan_copy(&f->plan, &po);
 	return 0;
 }
 
 /* Choose the way. A process that is going to end may stand. */
-static int make_plan(struct finding *f, const struct leaks_options *o)
+static int leaks_make_plan(struct finding *f, const struct leaks_options *o)
 {
-	const struct snapshot_plan_options po = plan_options(f);
+	const struct snapshot_plan_options po = leaks_plan_options(f);
 	int err;
 
 	f->plan.way = SNAPSHOT_STOP;
 	if (IS_AGENT || o->is_ending)
 		return 0;
 	snapshot_plan_open(&f->plan, &po);
-	err = f->plan.precopy ? o->aside(o->ctx, copy_ahead, f) : 0;
+	err = f->plan.precopy ? o->aside(o->ctx, leaks_copy_ahead, f) : 0;
 	if (!err)
 		err = snapshot_plan_check(&f->plan, &po, f->plan.way);
 	if (err)
@@ -177,7 +177,7 @@ static int make_plan(struct finding *f, const struct leaks_options *o)
 }
 
 /* The process runs again, and nothing is left in it. */
-static void end_moment(struct finding *f, const struct leaks_options *o)
+static void leaks_end_moment(struct finding *f, const struct leaks_options *o)
 {
 	if (o->release)
 		o->release(o->ctx);
@@ -204,7 +204,7 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 					     .copying = o->copying,
 					     .copying_ctx = o->ctx,
 					     .kernel = o->kernel };
-	const struct snapshot_plan_options po = plan_options(f);
+	const struct snapshot_plan_options po = leaks_plan_options(f);
 	int err = snapshot_stop_new(&f->snap, o->pid, &so), copy_err = -ECANCELED;
 
 	if (!err)
@@ -216,22 +216,22 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 	f->leaks->is_copied = !err && !copy_err;
 	if (f->leaks->is_copied) {
 		snapshot_let_go(f->snap);
-		end_moment(f, o);
-		err = o->aside(o->ctx, read_memory, f);
+		leaks_end_moment(f, o);
+		err = o->aside(o->ctx, leaks_read_memory, f);
 	} else if (!err) {
-		err = read_memory(f);
+		err = leaks_read_memory(f);
 		/* The process, whose memory is asked for, may end when it is resumed. */
 		if (!err && o->content_bytes)
-			err = judge(f);
+			err = leaks_judge(f);
 	}
 	if (f->snap)
 		snapshot_resume(f->snap);
 	return err;
 }
 
-static int read_moment(struct finding *f, const struct leaks_options *o)
+static int leaks_read_moment(struct finding *f, const struct leaks_options *o)
 {
-	int err = make_plan(f, o);
+	int err = leaks_make_plan(f, o);
 
 	if (err)
 		return err;
@@ -245,7 +245,7 @@ static int read_moment(struct finding *f, const struct leaks_options *o)
 	}
 	err = read_stopped(f, o);
 	if (!f->leaks->is_copied)
-		end_moment(f, o);
+		leaks_end_moment(f, o);
 	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
 	return err;
 }
@@ -263,21 +263,21 @@ static int plan_memory(struct leaks *l, const struct leaks_options *o)
 	return err;
 }
 
-static int find(struct leaks *l, const struct leaks_options *o)
+static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 {
 	struct finding f = { .leaks = l, .options = o };
 	int err = plan_memory(l, o);
 
 	if (!err)
-		err = o->aside(o->ctx, begin, &f);
+		err = o->aside(o->ctx, leaks_begin, &f);
 
 	/* Enter the events of the meantime before the stop, so that the stop is short. */
 	if (!err)
 		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
-		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : read_moment(&f, o);
+		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : leaks_read_moment(&f, o);
 	if (!err && !f.is_judged)
-		err = o->aside(o->ctx, judge, &f);
+		err = o->aside(o->ctx, leaks_judge, &f);
 	/* Only this thread may talk to the other machine. */
 	if (!err && o->why)
 		find_whys(&f);
@@ -297,7 +297,7 @@ int leaks_find(struct leaks **out, const struct leaks_options *options)
 		return -ENOMEM;
 	l->max_pause_ns = options->max_pause_ns;
 	l->is_partial = options->is_partial;
-	err = find(l, options);
+	err = scan_leaks_find(l, options);
 	if (err && !l->why[0])
 		scan_reason_note(l->why, sizeof(l->why),
 				 scan_reason(err, options->pid, options->max_pause_ns).text);

@@ -46,7 +46,7 @@ static struct leak_link *new_link(struct linking *k, u32 row, u32 leader)
 	return &l->links[l->nr_links++];
 }
 
-static int add(struct linking *k, u32 row, u32 leader, u64 size)
+static int leaks_link_add(struct linking *k, u32 row, u32 leader, u64 size)
 {
 	struct leak_link *link = find_link(k, row, leader);
 
@@ -59,7 +59,7 @@ static int add(struct linking *k, u32 row, u32 leader, u64 size)
 	return 0;
 }
 
-static int visit(void *ctx, const struct scan_block_info *info)
+static int leaks_link_visit(void *ctx, const struct scan_block_info *info)
 {
 	struct linking *k = ctx;
 	struct heap_block block, leader;
@@ -72,33 +72,33 @@ static int visit(void *ctx, const struct scan_block_info *info)
 		return 0;
 	if (block.row >= k->leaks->nr_rows || leader.row >= k->leaks->nr_rows)
 		return 0;
-	return add(k, block.row, leader.row, info->size);
+	return leaks_link_add(k, block.row, leader.row, info->size);
 }
 
-static void add_sum(struct scan_sum *to, const struct scan_sum *more)
+static void leaks_link_add_sum(struct scan_sum *to, const struct scan_sum *more)
 {
 	to->blocks += more->blocks;
 	to->bytes += more->bytes;
 }
 
-static void join_rows(struct leak_row *to, const struct leak_row *more)
+static void leaks_link_join_rows(struct leak_row *to, const struct leak_row *more)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(to->sums.of); i++)
-		add_sum(&to->sums.of[i], &more->sums.of[i]);
-	add_sum(&to->through, &more->through);
-	add_sum(&to->suppressed, &more->suppressed);
+		leaks_link_add_sum(&to->sums.of[i], &more->sums.of[i]);
+	leaks_link_add_sum(&to->through, &more->through);
+	leaks_link_add_sum(&to->suppressed, &more->suppressed);
 }
 
-static u32 follow(u32 row, const u32 *to, size_t nr)
+static u32 leaks_link_follow(u32 row, const u32 *to, size_t nr)
 {
 	return row < nr ? to[row] : row;
 }
 
 static void follow_why(struct leak_why *why, const u32 *to, size_t nr)
 {
-	why->row = follow(why->row, to, nr);
+	why->row = leaks_link_follow(why->row, to, nr);
 	for (size_t i = 0; i < why->nr_steps; i++)
-		why->steps[i].row = follow(why->steps[i].row, to, nr);
+		why->steps[i].row = leaks_link_follow(why->steps[i].row, to, nr);
 }
 
 void leaks_fold(struct leaks *l, const u32 *to, size_t nr)
@@ -107,11 +107,11 @@ void leaks_fold(struct leaks *l, const u32 *to, size_t nr)
 		struct leak_row row = l->rows[i];
 
 		memset(&l->rows[i], 0, sizeof(row));
-		join_rows(&l->rows[to[i]], &row);
+		leaks_link_join_rows(&l->rows[to[i]], &row);
 	}
 	for (size_t i = 0; i < l->nr_links; i++) {
-		l->links[i].row = follow(l->links[i].row, to, nr);
-		l->links[i].leader = follow(l->links[i].leader, to, nr);
+		l->links[i].row = leaks_link_follow(l->links[i].row, to, nr);
+		l->links[i].leader = leaks_link_follow(l->links[i].leader, to, nr);
 	}
 	for (size_t i = 0; i < l->nr_whys; i++)
 		follow_why(&l->whys[i], to, nr);
@@ -125,7 +125,7 @@ int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap
 	int err = 0;
 
 	if (scan_result(scan).sums.of[SCAN_INDIRECT].blocks)
-		err = scan_for_each(scan, visit, &k);
+		err = scan_for_each(scan, leaks_link_visit, &k);
 	hash_index_fini(&k.index);
 	for (size_t i = 0; i < l->nr_links; i++) {
 		struct scan_sum *through = &l->rows[l->links[i].leader].through;

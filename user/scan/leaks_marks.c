@@ -28,12 +28,12 @@ void leak_marks_fini(struct leak_marks *marks)
 	*marks = (struct leak_marks){ 0 };
 }
 
-static bool is_lost(enum scan_verdict verdict)
+static bool leaks_marks_is_lost(enum scan_verdict verdict)
 {
 	return verdict == SCAN_DEFINITE || verdict == SCAN_INDIRECT || verdict == SCAN_POSSIBLE;
 }
 
-static int add_mark(struct comparing *c, const struct leak_mark *mark)
+static int leaks_marks_add_mark(struct comparing *c, const struct leak_mark *mark)
 {
 	int err = array_reserve(c->now.list, c->max, c->now.nr + 1);
 
@@ -43,30 +43,30 @@ static int add_mark(struct comparing *c, const struct leak_mark *mark)
 	return 0;
 }
 
-static void take(struct scan_sum *from, u64 bytes)
+static void leaks_marks_take(struct scan_sum *from, u64 bytes)
 {
 	from->blocks--;
 	from->bytes -= bytes;
 }
 
-static void add(struct scan_sum *to, u64 bytes)
+static void leaks_marks_add(struct scan_sum *to, u64 bytes)
 {
 	to->blocks++;
 	to->bytes += bytes;
 }
 
-static void leave_out(struct comparing *c, const struct scan_block_info *info, u32 row)
+static void leaks_marks_leave_out(struct comparing *c, const struct scan_block_info *info, u32 row)
 {
 	struct leaks *l = c->leaks;
 
-	take(&l->result.sums.of[info->verdict], info->size);
+	leaks_marks_take(&l->result.sums.of[info->verdict], info->size);
 	if (row < l->nr_rows)
-		take(&l->rows[row].sums.of[info->verdict], info->size);
-	add(&l->left_out, info->size);
+		leaks_marks_take(&l->rows[row].sums.of[info->verdict], info->size);
+	leaks_marks_add(&l->left_out, info->size);
 	c->bits[c->number / 8] |= 1 << c->number % 8;
 }
 
-static int compare(struct comparing *c, const struct scan_block_info *info)
+static int leaks_marks_compare(struct comparing *c, const struct scan_block_info *info)
 {
 	const struct leak_marks *before = c->before;
 	struct leak_mark mark = { .addr = info->addr };
@@ -76,26 +76,26 @@ static int compare(struct comparing *c, const struct scan_block_info *info)
 	while (c->next < before->nr && before->list[c->next].addr < info->addr)
 		c->next++;
 	is_marked = c->next < before->nr && before->list[c->next].addr == info->addr;
-	if ((!is_marked && !is_lost(info->verdict)) || !heap_find(c->heap, info->addr, &block))
+	if ((!is_marked && !leaks_marks_is_lost(info->verdict)) || !heap_find(c->heap, info->addr, &block))
 		return 0;
 	mark.time_ns = block.time_ns;
 	is_marked = is_marked && before->list[c->next].time_ns == mark.time_ns;
-	if (!is_lost(info->verdict)) {
+	if (!leaks_marks_is_lost(info->verdict)) {
 		if (is_marked)
-			add(&c->leaks->again, info->size);
+			leaks_marks_add(&c->leaks->again, info->size);
 		return 0;
 	}
 	if (!is_marked)
-		add(&c->leaks->fresh, info->size);
+		leaks_marks_add(&c->leaks->fresh, info->size);
 	if (c->bits && is_marked != (c->kinds == LEAKS_LEAKED))
-		leave_out(c, info, block.row);
-	return before->is_last ? 0 : add_mark(c, &mark);
+		leaks_marks_leave_out(c, info, block.row);
+	return before->is_last ? 0 : leaks_marks_add_mark(c, &mark);
 }
 
-static int visit(void *ctx, const struct scan_block_info *info)
+static int leaks_marks_visit(void *ctx, const struct scan_block_info *info)
 {
 	struct comparing *c = ctx;
-	int err = compare(c, info);
+	int err = leaks_marks_compare(c, info);
 
 	c->number++;
 	return err;
@@ -112,7 +112,7 @@ int leaks_compare(struct leaks *l, const struct scan *scan, const struct heap *h
 		err = c.bits ? 0 : -ENOMEM;
 	}
 	if (!err)
-		err = scan_for_each(scan, visit, &c);
+		err = scan_for_each(scan, leaks_marks_visit, &c);
 	if (err) {
 		free(c.bits);
 		leak_marks_fini(&c.now);

@@ -21,7 +21,7 @@ struct frames {
 	size_t nr;
 };
 
-static int add_place(struct frames *f, const struct leaks_names *names, struct code_ref ref)
+static int leaks_suppress_add_place(struct frames *f, const struct leaks_names *names, struct code_ref ref)
 {
 	const struct module *m = module_get(names->modules, ref.module);
 	const struct symbol unknown = { 0 }, *symbols = &unknown;
@@ -49,7 +49,7 @@ static int make_frames(struct frames *f, const struct leaks_names *names, u32 ro
 	f->list[0] = (struct suppress_frame){ .function = fn->first ? fn->first : fn->name,
 					      .linkage = fn->second ? fn->second : fn->symbol };
 	for (size_t i = 0; stack && i < stack->nr_frames && !err; i++)
-		err = add_place(f, names, stack->frames[i]);
+		err = leaks_suppress_add_place(f, names, stack->frames[i]);
 	return err;
 }
 
@@ -61,13 +61,13 @@ static bool has_leaks(const struct leak_row *row)
 	return false;
 }
 
-static void add(struct scan_sum *to, const struct scan_sum *sum)
+static void leaks_suppress_add(struct scan_sum *to, const struct scan_sum *sum)
 {
 	to->blocks += sum->blocks;
 	to->bytes += sum->bytes;
 }
 
-static void take(struct scan_sum *from, const struct scan_sum *sum)
+static void leaks_suppress_take(struct scan_sum *from, const struct scan_sum *sum)
 {
 	from->blocks -= sum->blocks;
 	from->bytes -= sum->bytes;
@@ -78,10 +78,10 @@ static void set_aside(struct leaks *l, u32 row, enum scan_verdict verdict, struc
 {
 	struct leak_row *r = &l->rows[row];
 
-	take(&r->sums.of[verdict], &sum);
-	take(&l->result.sums.of[verdict], &sum);
-	add(&r->suppressed, &sum);
-	add(&l->suppressed, &sum);
+	leaks_suppress_take(&r->sums.of[verdict], &sum);
+	leaks_suppress_take(&l->result.sums.of[verdict], &sum);
+	leaks_suppress_add(&r->suppressed, &sum);
+	leaks_suppress_add(&l->suppressed, &sum);
 }
 
 /* Blocks that were lost through a suppressed definite block are suppressed too. */
@@ -94,7 +94,7 @@ static void set_links_aside(struct leaks *l, const u8 *matched)
 		    !(matched[link->row] & SUPPRESS_KIND(SCAN_INDIRECT)))
 			continue;
 		set_aside(l, link->row, SCAN_INDIRECT, link->sum);
-		take(&l->rows[link->leader].through, &link->sum);
+		leaks_suppress_take(&l->rows[link->leader].through, &link->sum);
 		link->sum = (struct scan_sum){ 0 };
 	}
 }

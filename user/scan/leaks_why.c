@@ -49,7 +49,7 @@ const struct leak_why *leaks_why(const struct leaks *l, u32 row)
 }
 
 /* Keep @e if it is among the @max worth most of the list from @first on. */
-static void offer(struct choice *c, size_t first, size_t max, const struct example *e)
+static void leaks_why_offer(struct choice *c, size_t first, size_t max, const struct example *e)
 {
 	size_t i = c->nr;
 
@@ -75,7 +75,7 @@ static void choose_rows(struct choice *c, const struct leaks *l, const struct le
 
 		e.worth = sums->of[SCAN_POSSIBLE].bytes;
 		if (e.worth >= sums->of[SCAN_REACHABLE].bytes)
-			offer(c, 0, o->nr_whys, &e);
+			leaks_why_offer(c, 0, o->nr_whys, &e);
 	}
 	first = c->nr;
 	for (u32 row = 0; row < l->nr_rows; row++) {
@@ -87,7 +87,7 @@ static void choose_rows(struct choice *c, const struct leaks *l, const struct le
 		if (e.worth > before)
 			e.worth = e.worth - before + GROWN;
 		if (sums->of[SCAN_POSSIBLE].bytes < sums->of[SCAN_REACHABLE].bytes)
-			offer(c, first, o->nr_whys, &e);
+			leaks_why_offer(c, first, o->nr_whys, &e);
 	}
 	for (size_t i = 0; i < c->nr; i++)
 		c->of_row[c->list[i].row] = (u32)i + 1;
@@ -131,7 +131,7 @@ static int visit_middle(void *ctx, const struct heap_block *block)
 	return 0;
 }
 
-static u32 row_of(const struct heap *heap, taddr_t addr)
+static u32 leaks_why_row_of(const struct heap *heap, taddr_t addr)
 {
 	struct heap_block block;
 
@@ -174,12 +174,13 @@ static int keep_chain(struct leak_why *why, const struct scan_chain *chain, cons
 	if (!why->steps || ((root->kind == ROOT_MEMORY || root->name) && !why->root_path))
 		return -ENOMEM;
 	for (size_t i = 0; i < chain->nr; i++)
-		keep_step(why, &chain->steps[i], row_of(heap, chain->steps[i].addr));
+		keep_step(why, &chain->steps[i], leaks_why_row_of(heap, chain->steps[i].addr));
 	return 0;
 }
 
 /* Keep the chain of the block that contains @addr. No known chain is not an error. */
-static int ask(struct leak_why *why, struct scan_whys *w, const struct leaks_options *o, taddr_t addr)
+static int leaks_why_ask(struct leak_why *why, struct scan_whys *w, const struct leaks_options *o,
+			 taddr_t addr)
 {
 	auto_free struct scan_chain *chain = NULL;
 	int err = o->why ? o->why(o->ctx, addr, &chain) : scan_whys_find(w, addr, &chain);
@@ -214,7 +215,7 @@ static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, 
 					  .addr = c->list[i].addr,
 					  .word_size = l->word_size };
 		l->nr_whys++;
-		err = o->is_unwanted && o->is_unwanted() ? -ECANCELED : ask(why, w, o, why->addr);
+		err = o->is_unwanted && o->is_unwanted() ? -ECANCELED : leaks_why_ask(why, w, o, why->addr);
 		if (err)
 			drop_last_why(l);
 	}
@@ -247,9 +248,9 @@ static int answer_asked(struct leak_why *why, const struct leaks *l, const struc
 	*why = (struct leak_why){ .row = WHY_NO_ROW, .addr = o->why_addr, .word_size = l->word_size };
 	if (!scan_find_around(scan, o->why_addr, &info))
 		return 0;
-	why->row = row_of(o->heap, info.addr);
+	why->row = leaks_why_row_of(o->heap, info.addr);
 	why->verdict = info.verdict;
-	err = ask(why, w, o, info.addr);
+	err = leaks_why_ask(why, w, o, info.addr);
 	/* Without a chain, at least describe the block itself. */
 	if (!err && !why->nr_steps) {
 		const struct scan_step step = { .addr = info.addr, .size = info.size };

@@ -48,7 +48,7 @@ const struct snapshot_map *memory_view_map(const struct memory_view *v, taddr_t 
 }
 
 /* Read within one mapping. A read across a page that cannot be read ends before that page. */
-static size_t read_some(const struct memory_view *v, taddr_t addr, u8 *buf, size_t len)
+static size_t memory_view_read_some(const struct memory_view *v, taddr_t addr, u8 *buf, size_t len)
 {
 	size_t done = 0;
 
@@ -74,7 +74,7 @@ size_t memory_view_read(const struct memory_view *v, taddr_t addr, void *buf, si
 		/* /proc/PID/mem would also read what the process has forbidden itself to read. */
 		if (!want || !map->is_readable || memory_is_device(map))
 			break;
-		got = read_some(v, addr + done, (u8 *)buf + done, want);
+		got = memory_view_read_some(v, addr + done, (u8 *)buf + done, want);
 		done += got;
 		if (got < want)
 			break;

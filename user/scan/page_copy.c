@@ -71,7 +71,7 @@ int page_copy_whole(struct page_copy *c, taddr_t start, taddr_t end)
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
+static int page_copy_by_start(const void *a, const void *b)
 {
 	const struct kept_run *x = a, *y = b;
 
@@ -81,7 +81,7 @@ static int by_start(const void *a, const void *b)
 void page_copy_sort(struct page_copy *c)
 {
 	if (c->nr)
-		qsort(c->runs, c->nr, sizeof(*c->runs), by_start);
+		qsort(c->runs, c->nr, sizeof(*c->runs), page_copy_by_start);
 }
 
 int page_copy_move(struct page_copy *c, struct page_copy *from)

@@ -200,7 +200,7 @@ static bool has_userfaultfd(pid_t pid)
 	return false;
 }
 
-static int begin(struct page_watch *w)
+static int page_watch_begin(struct page_watch *w)
 {
 	struct watch_api api = { .api = WATCH_VERSION, .features = WATCH_ASYNC };
 
@@ -237,7 +237,7 @@ int page_watch_open(struct page_watch *w, pid_t pid, const struct snapshot_holde
 	if (!err)
 		err = open_fd(&o);
 	if (!err)
-		err = begin(w);
+		err = page_watch_begin(w);
 	if (err)
 		page_watch_close(w);
 	return err;

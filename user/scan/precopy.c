@@ -128,7 +128,7 @@ static size_t drop_mirrors(struct precopy *p, const struct snapshot_map *map)
 }
 
 /* Memory of which only what is written takes room, or NULL. */
-static void *reserve(u64 len)
+static void *precopy_reserve(u64 len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -141,8 +141,8 @@ static int mirror_init(struct mirror *m, const struct snapshot_map *map, u64 pag
 	u64 len = map->end - map->start;
 
 	*m = (struct mirror){ .start = map->start, .end = map->end };
-	m->data = reserve(len);
-	m->has = reserve(len / page);
+	m->data = precopy_reserve(len);
+	m->has = precopy_reserve(len / page);
 	if (m->data && m->has)
 		return 0;
 	mirror_fini(m, page);
@@ -188,7 +188,7 @@ static void forget_page(struct precopy *p, struct mirror *m, taddr_t at)
 }
 
 /* Copy [at, end). Pages that cannot be read are not noted. */
-static int copy_range(struct precopy *p, struct mirror *m, taddr_t at, taddr_t end)
+static int precopy_copy_range(struct precopy *p, struct mirror *m, taddr_t at, taddr_t end)
 {
 	while (at < end) {
 		u64 len = end - at < MAX_READ ? end - at : MAX_READ;
@@ -207,7 +207,7 @@ static int copy_range(struct precopy *p, struct mirror *m, taddr_t at, taddr_t e
 	return 0;
 }
 
-static int check_time(const struct precopy *p)
+static int precopy_check_time(const struct precopy *p)
 {
 	if (p->options.is_unwanted && p->options.is_unwanted())
 		return -ECANCELED;
@@ -225,16 +225,16 @@ static int copy_pages(struct precopy *p, struct mirror *m, const struct snapshot
 	while (pos < map->end && !err) {
 		int nr = page_watch_find(&p->watch, &pos, map->end, which, runs, NR_RUNS);
 
-		err = nr < 0 ? nr : check_time(p);
+		err = nr < 0 ? nr : precopy_check_time(p);
 		for (int i = 0; i < nr && !err; i++)
-			err = copy_range(p, m, runs[i].start, runs[i].end);
+			err = precopy_copy_range(p, m, runs[i].start, runs[i].end);
 		progress_bytes(p->bytes, p->options.usual_bytes);
 	}
 	return err;
 }
 
 /* A mapping that has no mirror of its own, as mappings change and merge, is copied as a whole. */
-static int copy_map(struct precopy *p, const struct snapshot_map *map)
+static int precopy_copy_map(struct precopy *p, const struct snapshot_map *map)
 {
 	struct mirror *m = find_mirror(p, map);
 	enum page_find which = m ? FIND_WRITTEN : FIND_NEW;
@@ -257,7 +257,7 @@ static int copy_round(struct precopy *p)
 	p->new_bytes = 0;
 	for (size_t i = 0; i < now.nr_maps && !err; i++)
 		if (snapshot_map_is_own(&now.maps[i]))
-			err = copy_map(p, &now.maps[i]);
+			err = precopy_copy_map(p, &now.maps[i]);
 	snapshot_fini(&now);
 	return err;
 }
@@ -298,7 +298,7 @@ static int keep_run(struct precopy *p, struct mirror *m, taddr_t start, taddr_t 
 		start += len;
 		if (!hole || err)
 			continue;
-		err = copy_range(p, m, start, start + p->page);
+		err = precopy_copy_range(p, m, start, start + p->page);
 		if (*hole)
 			continue;
 		if (!page_watch_is_guard(&p->watch, start))
@@ -319,10 +319,10 @@ static int finish_map(struct precopy *p, struct mirror *m, struct snapshot *s, c
 	while (pos < map->end && !err) {
 		int nr = page_watch_find(&p->watch, &pos, map->end, FIND_STATE, runs, NR_RUNS);
 
-		err = nr < 0 ? nr : check_time(p);
+		err = nr < 0 ? nr : precopy_check_time(p);
 		for (int i = 0; i < nr && !err; i++) {
 			if ((runs[i].categories & (RUN_WATCHED | RUN_WRITTEN)) != RUN_WATCHED)
-				err = copy_range(p, m, runs[i].start, runs[i].end);
+				err = precopy_copy_range(p, m, runs[i].start, runs[i].end);
 			if (!err)
 				err = keep_run(p, m, runs[i].start, runs[i].end, kept, s);
 		}
@@ -331,7 +331,7 @@ static int finish_map(struct precopy *p, struct mirror *m, struct snapshot *s, c
 }
 
 /* The memory of all mirrors belongs to @kept from now on. */
-static int hand_over(struct precopy *p, struct page_copy *kept)
+static int precopy_hand_over(struct precopy *p, struct page_copy *kept)
 {
 	for (size_t i = 0; i < p->nr; i++) {
 		struct mirror *m = &p->mirrors[i];
@@ -367,5 +367,5 @@ int precopy_finish(struct precopy *p, struct snapshot *s, u64 deadline_ns, struc
 			err = page_copy_whole(kept, s->maps[i].start, s->maps[i].end);
 	}
 	debug("scan: PID %d: copied %llu bytes in the stop", (int)p->pid, (unsigned long long)p->new_bytes);
-	return err ? err : hand_over(p, kept);
+	return err ? err : precopy_hand_over(p, kept);
 }

@@ -66,7 +66,7 @@ static int make_block(struct scan *s, struct scan_block *b, taddr_t addr, u64 si
 	return size < BLOCK_BIG ? 0 : add_big(s, addr, size);
 }
 
-static int make_room(struct adding *a)
+static int scan_blocks_make_room(struct adding *a)
 {
 	struct scan *s = a->s;
 	/* Not array_reserve(): by an eighth, because large arrays move by remapping, and less room is wasted. */
@@ -81,7 +81,7 @@ static int make_room(struct adding *a)
 	return 0;
 }
 
-static int add_block(void *ctx, const struct heap_block *block)
+static int scan_blocks_add_block(void *ctx, const struct heap_block *block)
 {
 	struct adding *a = ctx;
 	struct scan *s = a->s;
@@ -90,7 +90,7 @@ static int add_block(void *ctx, const struct heap_block *block)
 
 	if (s->nr % ASK_EACH == 0 && scan_is_unwanted(s))
 		return -ECANCELED;
-	if (s->nr == a->capacity && make_room(a))
+	if (s->nr == a->capacity && scan_blocks_make_room(a))
 		return -ENOMEM;
 	if (s->nr == BLOCK_NONE - 1)
 		return -EOVERFLOW;
@@ -123,7 +123,7 @@ static void insertion_sort(struct scan_block *b, size_t nr)
 }
 
 /* Move each block to the bucket of its digit, in place. */
-static void distribute(struct scan_block *b, u32 next[256], const u32 end[256], int shift)
+static void scan_blocks_distribute(struct scan_block *b, u32 next[256], const u32 end[256], int shift)
 {
 	for (int d = 0; d < 256; d++) {
 		while (next[d] < end[d]) {
@@ -166,7 +166,7 @@ static int sort_blocks(const struct scan *s, struct scan_block *b, u32 nr, int s
 		at += count;
 		end[d] = at;
 	}
-	distribute(b, next, end, shift);
+	scan_blocks_distribute(b, next, end, shift);
 	for (int d = 0; d < 256 && shift && !err; d++) {
 		u32 start = d ? end[d - 1] : 0;
 
@@ -184,7 +184,7 @@ static int by_addr_big(const void *a, const void *b)
 }
 
 /* Keep one block per address, drop freed ones, and make blocks that overlap unsure. */
-static void tidy(struct scan *s)
+static void scan_blocks_tidy(struct scan *s)
 {
 	u32 nr = 0;
 
@@ -253,7 +253,7 @@ static void make_span(const struct scan *s, struct scan_span *span, u32 first, u
 	span->nr_buckets = (u32)(length >> span->shift) + 1;
 }
 
-static int make_spans(struct scan *s)
+static int scan_blocks_make_spans(struct scan *s)
 {
 	size_t nr = 0, nr_spans = count_spans(s), nr_buckets = 0;
 	u32 first = 0;
@@ -296,8 +296,8 @@ int scan_index(struct scan *s)
 		return err;
 	if (s->nr_big)
 		qsort(s->big, s->nr_big, sizeof(*s->big), by_addr_big);
-	tidy(s);
-	return make_spans(s);
+	scan_blocks_tidy(s);
+	return scan_blocks_make_spans(s);
 }
 
 u32 scan_lower_bound(const struct scan *s, taddr_t addr)
@@ -362,7 +362,7 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 	s->books = *books;
 	s->options = *options;
 	progress_phase("sorting its blocks");
-	err = books->for_each(books->ctx, add_block, &adding);
+	err = books->for_each(books->ctx, scan_blocks_add_block, &adding);
 	if (!err)
 		err = scan_index(s);
 	if (err) {
@@ -398,7 +398,7 @@ void scan_free(struct scan *s)
 	free(s);
 }
 
-static int note(struct scan *s, enum drained_kind kind, taddr_t addr, u64 size)
+static int scan_blocks_note(struct scan *s, enum drained_kind kind, taddr_t addr, u64 size)
 {
 	u32 order = (u32)s->nr_drained;
 	int err;
@@ -418,15 +418,16 @@ int scan_event(struct scan *s, const struct heap_event *ev)
 
 	switch (ev->h.kind) {
 	case EVENT_ALLOC:
-		return ev->addr ? note(s, DRAINED_ALLOC, ev->addr, ev->size) : 0;
+		return ev->addr ? scan_blocks_note(s, DRAINED_ALLOC, ev->addr, ev->size) : 0;
 	case EVENT_FREE:
-		return note(s, ev->h.flags & EVENT_UNMAP ? DRAINED_UNMAP : DRAINED_FREE, ev->addr, ev->size);
+		return scan_blocks_note(s, ev->h.flags & EVENT_UNMAP ? DRAINED_UNMAP : DRAINED_FREE, ev->addr,
+					ev->size);
 	case EVENT_REALLOC_BEGIN:
-		return note(s, DRAINED_BEGIN, ev->old_addr, 0);
+		return scan_blocks_note(s, DRAINED_BEGIN, ev->old_addr, 0);
 	case EVENT_REALLOC_END:
 		if (ev->old_addr)
-			err = note(s, ev->addr ? DRAINED_SETTLE : DRAINED_FAIL, ev->old_addr, 0);
-		return err || !ev->addr ? err : note(s, DRAINED_ALLOC, ev->addr, ev->size);
+			err = scan_blocks_note(s, ev->addr ? DRAINED_SETTLE : DRAINED_FAIL, ev->old_addr, 0);
+		return err || !ev->addr ? err : scan_blocks_note(s, DRAINED_ALLOC, ev->addr, ev->size);
 	default:
 		return 0;
 	}
@@ -445,7 +446,7 @@ static int by_addr_drained(const void *a, const void *b)
  * The result of all events of one address: DRAINED_ALLOC: a new block; DRAINED_BEGIN: a block in a realloc;
  * DRAINED_FREE: no block.
  */
-static enum drained_kind outcome(const struct drained *d, size_t nr, bool is_live, u64 *size)
+static enum drained_kind scan_blocks_outcome(const struct drained *d, size_t nr, bool is_live, u64 *size)
 {
 	enum drained_kind now = is_live ? DRAINED_FAIL : DRAINED_FREE;
 
@@ -471,14 +472,15 @@ static void apply_unmap(struct scan *s, const struct drained *d)
 }
 
 /* Apply the @nr events of one address, d[0].addr. New blocks go to @young. */
-static int apply(struct scan *s, const struct drained *d, size_t nr, struct scan_block *young, u32 *nr_young)
+static int scan_blocks_apply(struct scan *s, const struct drained *d, size_t nr, struct scan_block *young,
+			     u32 *nr_young)
 {
 	u32 i = scan_lower_bound(s, d->addr);
 	struct scan_block *b = i < s->nr && s->blocks[i].addr == d->addr ? &s->blocks[i] : NULL;
 	enum drained_kind now;
 	u64 size = 0;
 
-	now = outcome(d, nr, b != NULL, &size);
+	now = scan_blocks_outcome(d, nr, b != NULL, &size);
 	s->has_pending |= now == DRAINED_BEGIN;
 	if (now == DRAINED_ALLOC && b)
 		b->verdict = BLOCK_GONE;
@@ -492,7 +494,7 @@ static int apply(struct scan *s, const struct drained *d, size_t nr, struct scan
 }
 
 /* Merge @nr sorted blocks of @young into the array, from the back. */
-static int merge(struct scan *s, const struct scan_block *young, u32 nr)
+static int scan_blocks_merge(struct scan *s, const struct scan_block *young, u32 nr)
 {
 	struct scan_block *blocks;
 	u32 old = s->nr, to;
@@ -530,11 +532,11 @@ int scan_apply_drained(struct scan *s)
 	for (size_t i = 0, end; i < s->nr_drained && !err; i = end) {
 		for (end = i + 1; end < s->nr_drained && s->drained[end].addr == s->drained[i].addr; end++)
 			;
-		err = apply(s, s->drained + i, end - i, young, &nr_young);
+		err = scan_blocks_apply(s, s->drained + i, end - i, young, &nr_young);
 	}
 	free(take_ptr(s->drained));
 	s->nr_drained = s->max_drained = 0;
 	if (!err)
-		err = merge(s, young, nr_young);
+		err = scan_blocks_merge(s, young, nr_young);
 	return err ? err : scan_index(s);
 }

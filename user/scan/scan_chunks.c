@@ -13,7 +13,7 @@
 
 enum { HEADER = 16, MIN_CHUNK = 32, SIZE_FLAGS = 15 };
 
-static u64 load(const u8 *p)
+static u64 scan_chunks_load(const u8 *p)
 {
 	u64 value;
 
@@ -24,14 +24,14 @@ static u64 load(const u8 *p)
 /* Size of the chunk at @p, 0 if no chunk can be there. */
 static u64 chunk_size(const u8 *p, u64 room)
 {
-	u64 size = load(p + 8) & ~(u64)SIZE_FLAGS;
+	u64 size = scan_chunks_load(p + 8) & ~(u64)SIZE_FLAGS;
 
 	return size >= MIN_CHUNK && size <= room ? size : 0;
 }
 
 taddr_t chunk_end(taddr_t block, const u8 *p)
 {
-	u64 size = load(p - 8) & ~(u64)SIZE_FLAGS;
+	u64 size = scan_chunks_load(p - 8) & ~(u64)SIZE_FLAGS;
 
 	return size < MIN_CHUNK || size >> 47 || block % HEADER ? 0 : block - HEADER + size;
 }
@@ -49,7 +49,7 @@ s32 chunk_find_free(taddr_t from, taddr_t to, const u8 *p, struct dead_range *fr
 
 		if (!size)
 			return -1;
-		if (!(load(next + 8) & 1) && load(next) == size && nr < max)
+		if (!(scan_chunks_load(next + 8) & 1) && scan_chunks_load(next) == size && nr < max)
 			free_ranges[nr++] = (struct dead_range){ from + at + HEADER, from + at + size };
 		at += size;
 	}

@@ -42,7 +42,7 @@ u64 edges_memory(const struct edge_store *e)
 	       e->max_longs * sizeof(*e->longs);
 }
 
-static int grow(struct edge_store *e)
+static int scan_edges_grow(struct edge_store *e)
 {
 	/* Not array_reserve(): by an eighth, because large arrays move by remapping, and less room is wasted. */
 	u64 larger = e->capacity ? e->capacity + e->capacity / 8 : FIRST_BYTES;
@@ -58,12 +58,12 @@ static int grow(struct edge_store *e)
 	return 0;
 }
 
-static int need(struct edge_store *e, u64 nr)
+static int scan_edges_need(struct edge_store *e, u64 nr)
 {
 	int err = 0;
 
 	while (e->capacity - e->nr < nr && !err)
-		err = grow(e);
+		err = scan_edges_grow(e);
 	return err;
 }
 
@@ -84,7 +84,7 @@ static int end_open(struct edge_store *e)
 }
 
 /* End the blocks before @source. Those between have no pointers. */
-static int advance(struct edge_store *e, u32 source)
+static int scan_edges_advance(struct edge_store *e, u32 source)
 {
 	int err = e->open < source ? end_open(e) : 0;
 
@@ -113,7 +113,7 @@ void edge_part_fini(struct edge_part *p)
 	memset(p, 0, sizeof(*p));
 }
 
-static inline void put(struct edge_part *p, u64 number)
+static inline void scan_edges_put(struct edge_part *p, u64 number)
 {
 	u8 *to = p->bytes + p->nr;
 	u32 more = (number >= 1 << 6) + (number >= 1 << 14);
@@ -178,10 +178,10 @@ int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_
 	p->last_offset = offset;
 	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
 	if (offset || may_be_end)
-		put(p, CODE_INTERIOR);
-	put(p, CODE_FIRST + zigzag((u64)delta));
+		scan_edges_put(p, CODE_INTERIOR);
+	scan_edges_put(p, CODE_FIRST + zigzag((u64)delta));
 	if (offset || may_be_end)
-		put(p, offset);
+		scan_edges_put(p, offset);
 	return 0;
 }
 
@@ -191,8 +191,8 @@ int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words)
 
 	if (err)
 		return err;
-	put(p, CODE_VPTR);
-	put(p, offset_words);
+	scan_edges_put(p, CODE_VPTR);
+	scan_edges_put(p, offset_words);
 	return 0;
 }
 
@@ -222,9 +222,9 @@ int edges_append(struct edge_store *e, struct edge_part *p)
 
 	if (p->first == BLOCK_NONE)
 		return 0;
-	err = advance(e, p->first);
+	err = scan_edges_advance(e, p->first);
 	if (!err)
-		err = need(e, p->nr);
+		err = scan_edges_need(e, p->nr);
 	if (err)
 		return err;
 	if (p->nr)
@@ -240,10 +240,10 @@ int edges_append(struct edge_store *e, struct edge_part *p)
 
 int edges_finish(struct edge_store *e, u32 nr_blocks)
 {
-	return advance(e, nr_blocks);
+	return scan_edges_advance(e, nr_blocks);
 }
 
-static inline u64 get(const u8 **at)
+static inline u64 scan_edges_get(const u8 **at)
 {
 	const u8 *p = *at;
 	u64 number = *p >> 2;
@@ -322,13 +322,13 @@ bool edge_next(struct edge_iter *it)
 	do {
 		if (it->at == it->end)
 			return false;
-		code = get(&it->at);
-	} while (code == CODE_VPTR && (get(&it->at), true));
+		code = scan_edges_get(&it->at);
+	} while (code == CODE_VPTR && (scan_edges_get(&it->at), true));
 	it->offset = 0;
 	it->may_be_end = false;
 	if (code == CODE_INTERIOR) {
-		code = get(&it->at);
-		it->offset = get(&it->at);
+		code = scan_edges_get(&it->at);
+		it->offset = scan_edges_get(&it->at);
 		it->may_be_end = !it->offset;
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);
@@ -344,13 +344,13 @@ bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
 
 	edge_begin(&it, e, block);
 	while (it.at < it.end) {
-		u64 code = get(&it.at);
+		u64 code = scan_edges_get(&it.at);
 
-		if (code == CODE_VPTR && get(&it.at) == offset_words)
+		if (code == CODE_VPTR && scan_edges_get(&it.at) == offset_words)
 			return true;
 		if (code == CODE_INTERIOR) {
-			get(&it.at);
-			get(&it.at);
+			scan_edges_get(&it.at);
+			scan_edges_get(&it.at);
 		}
 	}
 	return false;

@@ -84,7 +84,7 @@ static bool is_end(const struct c_library *c, u64 start)
 	return false;
 }
 
-static bool read_word(const struct exit_walk *w, taddr_t addr, u64 *value)
+static bool scan_exit_read_word(const struct exit_walk *w, taddr_t addr, u64 *value)
 {
 	u8 bytes[8];
 
@@ -94,7 +94,7 @@ static bool read_word(const struct exit_walk *w, taddr_t addr, u64 *value)
 	return true;
 }
 
-static int by_addr(const void *a, const void *b)
+static int scan_exit_by_addr(const void *a, const void *b)
 {
 	const taddr_t *x = a, *y = b;
 
@@ -102,7 +102,7 @@ static int by_addr(const void *a, const void *b)
 }
 
 /* Go to the caller of the frame at @pc of the C library. False at the end of what is known. */
-static bool step(struct exit_walk *w, const struct c_library *c, bool is_first)
+static bool scan_exit_step(struct exit_walk *w, const struct c_library *c, bool is_first)
 {
 	struct cfi_frame frame;
 	taddr_t cfa;
@@ -121,8 +121,8 @@ static bool step(struct exit_walk *w, const struct c_library *c, bool is_first)
 		w->end = cfa;
 		w->nr_kept = w->nr_slots;
 	}
-	if ((frame.ra && !read_word(w, cfa + (u64)(s64)frame.ra, &ra)) ||
-	    (frame.fp && !read_word(w, cfa + (u64)(s64)frame.fp, &w->fp)))
+	if ((frame.ra && !scan_exit_read_word(w, cfa + (u64)(s64)frame.ra, &ra)) ||
+	    (frame.fp && !scan_exit_read_word(w, cfa + (u64)(s64)frame.fp, &w->fp)))
 		return false;
 	w->pc = ra;
 	w->sp = cfa;
@@ -130,11 +130,11 @@ static bool step(struct exit_walk *w, const struct c_library *c, bool is_first)
 }
 
 /* Add [start, walk->end) without the slots. */
-static int add_frames(struct region_list *list, struct exit_walk *w, taddr_t start)
+static int scan_exit_add_frames(struct region_list *list, struct exit_walk *w, taddr_t start)
 {
 	int err = 0;
 
-	qsort(w->slots, w->nr_kept, sizeof(*w->slots), by_addr);
+	qsort(w->slots, w->nr_kept, sizeof(*w->slots), scan_exit_by_addr);
 	for (size_t i = 0; i < w->nr_kept && !err; i++) {
 		if (w->slots[i] < start || w->slots[i] >= w->end)
 			continue;
@@ -149,8 +149,8 @@ static bool is_c_library(const struct snapshot_map *map)
 	return map && map->is_executable && map->ino && region_is_libc(map);
 }
 
-static int walk(struct region_list *list, const struct scan *s, const struct c_library *c,
-		const struct snapshot_thread *thread)
+static int scan_exit_walk(struct region_list *list, const struct scan *s, const struct c_library *c,
+			  const struct snapshot_thread *thread)
 {
 	auto_free struct exit_walk *w = calloc(1, sizeof(*w));
 
@@ -161,9 +161,9 @@ static int walk(struct region_list *list, const struct scan *s, const struct c_l
 	w->sp = thread->sp;
 	w->fp = thread->fp;
 	w->lr = thread->lr;
-	for (size_t i = 0; i < MAX_FRAMES && step(w, c, i == 0); i++)
+	for (size_t i = 0; i < MAX_FRAMES && scan_exit_step(w, c, i == 0); i++)
 		;
-	return w->end ? add_frames(list, w, region_stack_end(s->snap, thread)) : 0;
+	return w->end ? scan_exit_add_frames(list, w, region_stack_end(s->snap, thread)) : 0;
 }
 
 int region_find_exit(struct region_list *list, const struct scan *s)
@@ -183,7 +183,7 @@ int region_find_exit(struct region_list *list, const struct scan *s)
 			debug("scan: PID %d: frames of exit() are not known: %s", snap->pid, strerror(-err));
 			return err == -ENOMEM ? err : 0;
 		}
-		err = walk(list, s, &c, &snap->threads[i]);
+		err = scan_exit_walk(list, s, &c, &snap->threads[i]);
 		nr++;
 	}
 	if (c.map)

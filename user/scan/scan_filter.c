@@ -31,7 +31,7 @@ struct wide {
 		low; /* the largest halves of a distance from lo that are let through, less than 0 as if signed */
 };
 
-static struct wide widen(const struct scan_filter *f)
+static struct wide scan_filter_widen(const struct scan_filter *f)
 {
 	u64 last = f->length - 1;
 	u32 sign = 1U << 31, low = last >> 32 ? UINT32_MAX : (u32)last;
@@ -43,7 +43,7 @@ static struct wide widen(const struct scan_filter *f)
 			      .low = _mm_set1_epi32((int)(low ^ sign)) };
 }
 
-static inline __m128i distances(const u8 *p, const struct wide *w)
+static inline __m128i scan_filter_distances(const u8 *p, const struct wide *w)
 {
 	__m128i values = _mm_loadu_si128((const __m128i *)p);
 
@@ -56,8 +56,8 @@ static inline u64 pass_group(const u8 *p, const struct wide *w)
 	u64 fail = 0;
 
 	for (u32 i = 0; i < GROUP; i += 4) {
-		__m128 a = _mm_castsi128_ps(distances(p + (size_t)8 * i, w));
-		__m128 b = _mm_castsi128_ps(distances(p + (size_t)8 * i + 16, w));
+		__m128 a = _mm_castsi128_ps(scan_filter_distances(p + (size_t)8 * i, w));
+		__m128 b = _mm_castsi128_ps(scan_filter_distances(p + (size_t)8 * i + 16, w));
 		__m128i low = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
 		__m128i high = _mm_castps_si128(_mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
 		__m128i is_above = _mm_or_si128(_mm_cmpgt_epi32(high, w->high), _mm_cmpgt_epi32(low, w->low));
@@ -69,7 +69,7 @@ static inline u64 pass_group(const u8 *p, const struct wide *w)
 
 u32 scan_filter(const u8 *p, u32 nr, const struct scan_filter *f, u16 *found)
 {
-	const struct wide w = widen(f);
+	const struct wide w = scan_filter_widen(f);
 	u32 nr_found = 0, at = 0;
 
 	for (; nr - at >= GROUP; at += GROUP) {

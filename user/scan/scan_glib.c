@@ -49,12 +49,12 @@ struct glib_search {
 	u8 array[ARRAY_BYTES];
 };
 
-static bool get(const u64 *bits, u32 i)
+static bool scan_glib_get(const u64 *bits, u32 i)
 {
 	return bits[i / 64] >> (i % 64) & 1;
 }
 
-static void set(u64 *bits, u32 i)
+static void scan_glib_set(u64 *bits, u32 i)
 {
 	bits[i / 64] |= 1ULL << (i % 64);
 }
@@ -72,7 +72,7 @@ static size_t read_block(struct glib_search *gs, u32 block, u8 *buf, size_t max)
 	return len;
 }
 
-static u64 word_at(const struct glib_search *gs, const u8 *buf, size_t at)
+static u64 scan_glib_word_at(const struct glib_search *gs, const u8 *buf, size_t at)
 {
 	return region_word(gs->s->snap, buf + at);
 }
@@ -81,9 +81,9 @@ static int add_type(struct glib_search *gs, u32 block, taddr_t addr)
 {
 	int err = array_reserve(gs->types, gs->max, gs->nr + 1);
 
-	if (err || get(gs->seen, block))
+	if (err || scan_glib_get(gs->seen, block))
 		return err;
-	set(gs->seen, block);
+	scan_glib_set(gs->seen, block);
 	gs->types[gs->nr++] = (struct type){ block, addr };
 	return 0;
 }
@@ -97,9 +97,9 @@ static void add_to_filter(struct glib_search *gs, u32 block)
 
 static void add_class(struct glib_search *gs, u32 block)
 {
-	if (get(gs->g->classes, block))
+	if (scan_glib_get(gs->g->classes, block))
 		return;
-	set(gs->g->classes, block);
+	scan_glib_set(gs->g->classes, block);
 	add_to_filter(gs, block);
 	gs->g->nr_classes++;
 }
@@ -118,14 +118,14 @@ static int look_at_member(struct glib_search *gs, const struct type *type, u32 b
 {
 	u8 buf[TYPE_BYTES], w = gs->s->word_size;
 	taddr_t addr = gs->s->blocks[block].addr;
-	size_t len = get(gs->seen, block) ? 0 : read_block(gs, block, buf, sizeof(buf));
+	size_t len = scan_glib_get(gs->seen, block) ? 0 : read_block(gs, block, buf, sizeof(buf));
 
-	if (len && type->addr && word_at(gs, buf, 0) == type->addr) {
+	if (len && type->addr && scan_glib_word_at(gs, buf, 0) == type->addr) {
 		add_class(gs, block);
 		return 0;
 	}
 	for (size_t at = w; at < len; at += w)
-		if (word_at(gs, buf, at) == addr)
+		if (scan_glib_word_at(gs, buf, at) == addr)
 			return add_type(gs, block, addr);
 	return 0;
 }
@@ -135,7 +135,7 @@ static u32 block_at(const struct glib_search *gs, u64 word)
 {
 	u32 block = word - gs->s->lo < gs->s->hi - gs->s->lo ? scan_find_start(gs->s, word) : BLOCK_NONE;
 
-	return block != BLOCK_NONE && get(gs->seen, block) ? BLOCK_NONE : block;
+	return block != BLOCK_NONE && scan_glib_get(gs->seen, block) ? BLOCK_NONE : block;
 }
 
 static int look_at_type(struct glib_search *gs, const struct type *type)
@@ -145,11 +145,11 @@ static int look_at_type(struct glib_search *gs, const struct type *type)
 	int err = 0;
 
 	for (size_t at = 0; at < len && !err; at += w) {
-		u32 array = block_at(gs, word_at(gs, buf, at));
+		u32 array = block_at(gs, scan_glib_word_at(gs, buf, at));
 		size_t array_len = array == BLOCK_NONE ? 0 : read_block(gs, array, gs->array, ARRAY_BYTES);
 
 		for (size_t i = 0; i < array_len && !err; i += w) {
-			u32 member = block_at(gs, word_at(gs, gs->array, i));
+			u32 member = block_at(gs, scan_glib_word_at(gs, gs->array, i));
 
 			if (member != BLOCK_NONE)
 				err = look_at_member(gs, type, member);
@@ -171,7 +171,7 @@ static int look_at_data(struct glib_search *gs, taddr_t start, taddr_t end)
 		if (snapshot_peek(gs->s->snap, at, gs->array, len) != 0)
 			continue;
 		for (size_t i = 0; i < len && !err; i += w) {
-			u32 block = block_at(gs, word_at(gs, gs->array, i) - w);
+			u32 block = block_at(gs, scan_glib_word_at(gs, gs->array, i) - w);
 
 			if (block != BLOCK_NONE && scan_block_size(gs->s, block) > w)
 				err = add_fundamental(gs, block);
@@ -261,7 +261,7 @@ bool glib_is_class(const struct glib_facts *g, const struct scan *s, taddr_t add
 {
 	u32 block = glib_may_be_class(g, addr) ? scan_find_start(s, addr) : BLOCK_NONE;
 
-	return block != BLOCK_NONE && get(g->classes, block);
+	return block != BLOCK_NONE && scan_glib_get(g->classes, block);
 }
 
 bool glib_is_fundamental(const struct glib_facts *g, const struct scan *s, u32 block)

@@ -90,7 +90,7 @@ static bool is_late(const struct snapshot *snap)
 }
 
 /* The page at @addr; NULL if it is not in memory, or if it is too late: so each search ends soon. */
-static const u64 *read_page(struct page_reader *r, taddr_t addr)
+static const u64 *scan_jemalloc_read_page(struct page_reader *r, taddr_t addr)
 {
 	if (r->addr != addr)
 		r->is_there = !is_late(r->snap) && snapshot_peek(r->snap, addr, r->words, PIECE) == 0;
@@ -98,9 +98,9 @@ static const u64 *read_page(struct page_reader *r, taddr_t addr)
 	return r->is_there ? r->words : NULL;
 }
 
-static u64 read_at(struct page_reader *r, taddr_t addr)
+static u64 scan_jemalloc_read_at(struct page_reader *r, taddr_t addr)
 {
-	const u64 *words = addr % 8 ? NULL : read_page(r, addr & ~(taddr_t)(PIECE - 1));
+	const u64 *words = addr % 8 ? NULL : scan_jemalloc_read_page(r, addr & ~(taddr_t)(PIECE - 1));
 
 	return words ? words[addr % PIECE / 8] : 0;
 }
@@ -133,7 +133,7 @@ static bool may_be_leaf(const struct snapshot *snap, taddr_t addr)
 /* The extent that @leaf has for the page at @page; 0 = none. */
 static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
 {
-	u64 bits = read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
+	u64 bits = scan_jemalloc_read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
 
 	return bits >> CLASS_SHIFT < MAX_CLASSES ? bits & EXTENT_MASK : 0;
 }
@@ -142,15 +142,15 @@ static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
  * Does @leaf, a word of the root, lead to the extent of the known block at @block? It must also have this extent for
  * the first and the last page, unless these belong to another leaf.
  */
-static bool leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
+static bool scan_jemalloc_leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
 {
 	u64 extent = extent_of(j, leaf, block), start, size;
 	taddr_t last;
 
 	if (!extent || !is_own_memory(j->s->snap, extent))
 		return false;
-	start = read_at(&j->reader, extent + 8) & ~(u64)(PIECE - 1);
-	size = read_at(&j->reader, extent + 16) & ~(u64)(PIECE - 1);
+	start = scan_jemalloc_read_at(&j->reader, extent + 8) & ~(u64)(PIECE - 1);
+	size = scan_jemalloc_read_at(&j->reader, extent + 16) & ~(u64)(PIECE - 1);
 	if (!size || size >> WORD_BITS || block - start >= size ||
 	    !is_all_own(j->s->snap, start, start + size))
 		return false;
@@ -167,7 +167,7 @@ static bool is_root(const struct jemalloc *j, taddr_t root)
 	if (j->data_end - root < LEVEL_WORDS * 8)
 		return false;
 	for (size_t i = 0; i < LEVEL_WORDS; i++) {
-		u64 leaf = read_at(reader, root + i * 8);
+		u64 leaf = scan_jemalloc_read_at(reader, root + i * 8);
 
 		if (leaf && !may_be_leaf(j->s->snap, leaf))
 			return false;
@@ -183,7 +183,7 @@ static bool try_samples(struct jemalloc *j, taddr_t at, u64 leaf)
 	for (size_t i = 0; i < j->nr_samples && j->nr_tries++ < MAX_TRIES; i++) {
 		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
 
-		if (at < j->data_start + before || !leads_to(j, leaf, j->samples[i]))
+		if (at < j->data_start + before || !scan_jemalloc_leads_to(j, leaf, j->samples[i]))
 			continue;
 		j->nr_tries += ROOT_TRIES;
 		if (!is_root(j, at - before))
@@ -203,7 +203,7 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 	if (end - start > MAX_DATA)
 		end = start + MAX_DATA;
 	for (taddr_t page = start; page < end; page += PIECE) {
-		const u64 *words = read_page(data, page);
+		const u64 *words = scan_jemalloc_read_page(data, page);
 
 		for (size_t i = 0; words && i < PIECE / 8; i++)
 			if (words[i] && try_samples(j, page + i * 8, words[i]))
@@ -213,7 +213,7 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 }
 
 /* Data of files, with the .bss behind it. */
-static bool find_root(struct jemalloc *j)
+static bool scan_jemalloc_find_root(struct jemalloc *j)
 {
 	const struct snapshot *snap = j->s->snap;
 
@@ -249,7 +249,7 @@ static bool find_tree(struct jemalloc *j)
 		    may_be_jemalloc(s, s->blocks[first].addr))
 			j->samples[j->nr_samples++] = s->blocks[first].addr;
 	}
-	return j->nr_samples && find_root(j);
+	return j->nr_samples && scan_jemalloc_find_root(j);
 }
 
 static void note_unit(struct jemalloc *j, u64 extent)
@@ -270,7 +270,7 @@ static bool has_block(const struct scan *s, taddr_t start, taddr_t end)
 	return first < s->nr && s->blocks[first].addr < end;
 }
 
-static int add_slab(struct region_list *list, taddr_t start, taddr_t end)
+static int scan_jemalloc_add_slab(struct region_list *list, taddr_t start, taddr_t end)
 {
 	struct dead_range *last = list->nr_slabs ? &list->slabs[list->nr_slabs - 1] : NULL;
 	int err;
@@ -300,12 +300,12 @@ static int end_run(struct jemalloc *j)
 			       ? 0
 			       : region_add_dead(j->list, run.start, run.end);
 	return run.bits & IS_SLAB && has_block(j->s, run.start, run.end)
-		       ? add_slab(j->list, run.start, run.end)
+		       ? scan_jemalloc_add_slab(j->list, run.start, run.end)
 		       : 0;
 }
 
 /* The page at @addr has the word @bits. */
-static int take_page(struct jemalloc *j, taddr_t addr, u64 bits)
+static int scan_jemalloc_take_page(struct jemalloc *j, taddr_t addr, u64 bits)
 {
 	int err = 0;
 
@@ -325,13 +325,13 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 		/* A leaf need not begin at a page. */
 		taddr_t addr = leaf + at * 8;
 		size_t nr = (PIECE - addr % PIECE) / 8;
-		const u64 *words = read_page(&j->reader, addr & ~(taddr_t)(PIECE - 1));
+		const u64 *words = scan_jemalloc_read_page(&j->reader, addr & ~(taddr_t)(PIECE - 1));
 
 		for (size_t i = 0; i < nr && at + i < LEVEL_WORDS && words && !err; i++) {
 			u64 bits = words[addr % PIECE / 8 + i];
 
 			if (bits & EXTENT_MASK)
-				err = take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
+				err = scan_jemalloc_take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
 		}
 		at += nr;
 	}
@@ -344,7 +344,7 @@ static int take_extents(struct jemalloc *j)
 	int err = 0;
 
 	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
-		u64 leaf = read_at(root, j->root + i * 8);
+		u64 leaf = scan_jemalloc_read_at(root, j->root + i * 8);
 
 		if (leaf) {
 			note_unit(j, leaf);
@@ -363,7 +363,7 @@ static u64 own_piece(struct jemalloc *j, taddr_t addr, taddr_t *next)
 	u64 words[HEADER_WORDS], unit = 1ULL << UNIT_SHIFT;
 
 	for (size_t i = 0; i < HEADER_WORDS; i++)
-		words[i] = read_at(&j->reader, addr + i * 8);
+		words[i] = scan_jemalloc_read_at(&j->reader, addr + i * 8);
 	*next = words[1];
 	if (!words[0] || words[0] % unit || words[1] % unit || words[3] <= addr ||
 	    words[3] - addr > words[0] || words[3] + words[4] != addr + words[0])
@@ -430,7 +430,7 @@ static bool is_used_leaf(struct jemalloc *j, const u64 *words)
 	u64 nr = words[0] >> ROOT_SHIFT;
 
 	return nr && nr < LEVEL_WORDS && words[0] == nr << ROOT_SHIFT && words[1] &&
-	       words[1] == read_at(&j->reader, j->root + nr * 8);
+	       words[1] == scan_jemalloc_read_at(&j->reader, j->root + nr * 8);
 }
 
 /* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */
@@ -444,7 +444,7 @@ static int add_thread_words(struct jemalloc *j, taddr_t at, const u64 *words, si
 }
 
 /* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
-static int search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
+static int scan_jemalloc_search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
 {
 	const struct snapshot_map *map = tp ? snapshot_map_find(j->s->snap, tp) : NULL;
 	taddr_t start, end;
@@ -455,7 +455,7 @@ static int search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
 	start = tp - map->start > TLS_BYTES ? (tp & ~(taddr_t)7) - TLS_BYTES : map->start;
 	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
 	for (taddr_t at = start; at < end; at += 8)
-		words[(at - start) / 8] = read_at(&j->reader, at);
+		words[(at - start) / 8] = scan_jemalloc_read_at(&j->reader, at);
 	for (size_t i = 0; i < (end - start) / 8 && !err; i++)
 		if (words[i])
 			err = add_thread_words(j, start + i * 8, words + i, (end - start) / 8 - i);
@@ -468,7 +468,8 @@ static int search_threads(struct jemalloc *j)
 	int err = words ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < j->s->snap->nr_threads && !err; i++)
-		err = is_late(j->s->snap) ? -ETIME : search_thread(j, j->s->snap->threads[i].tp, words);
+		err = is_late(j->s->snap) ? -ETIME
+					  : scan_jemalloc_search_thread(j, j->s->snap->threads[i].tp, words);
 	return err;
 }
 

@@ -45,7 +45,7 @@ struct lost {
 	u64 *filter; /* owned; the bit of each lost block is set, because looking up all blocks takes long */
 };
 
-static bool is_lost(const struct scan_block *b)
+static bool scan_judge_is_lost(const struct scan_block *b)
 {
 	return b->verdict == SCAN_NONE;
 }
@@ -57,7 +57,7 @@ static u32 filter_bit(taddr_t addr)
 }
 
 /* The distance from the oldest block in the order of allocations, in units that leave 32 bits. */
-static u32 age_of(const struct scan *s, const struct heap_block *block)
+static u32 scan_judge_age_of(const struct scan *s, const struct heap_block *block)
 {
 	u64 age = block->order < s->first_order ? 0 : (block->order - s->first_order) >> s->order_shift;
 
@@ -72,8 +72,8 @@ static int note_age(void *ctx, const struct heap_block *block)
 	if (!(lost->filter[bit / 64] >> (bit % 64) & 1))
 		return 0;
 	i = scan_find_start(lost->s, block->addr);
-	if (i != BLOCK_NONE && is_lost(&lost->s->blocks[i]))
-		lost->s->blocks[i].link = age_of(lost->s, block);
+	if (i != BLOCK_NONE && scan_judge_is_lost(&lost->s->blocks[i]))
+		lost->s->blocks[i].link = scan_judge_age_of(lost->s, block);
 	return 0;
 }
 
@@ -87,7 +87,7 @@ static int note_ages(struct lost *lost)
 		return books->for_each(books->ctx, note_age, lost);
 	for (u32 i = 0; i < lost->nr; i++)
 		if (books->find(books->ctx, blocks[lost->blocks[i]].addr, &found))
-			blocks[lost->blocks[i]].link = age_of(lost->s, &found);
+			blocks[lost->blocks[i]].link = scan_judge_age_of(lost->s, &found);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static bool is_older(const struct scan *s, u32 a, u32 b)
 }
 
 /* Heapsort: in place, and n log n at worst. */
-static void sift_down(const struct scan *s, u32 *v, u32 root, u32 nr)
+static void scan_judge_sift_down(const struct scan *s, u32 *v, u32 root, u32 nr)
 {
 	u32 x = v[root];
 
@@ -131,17 +131,17 @@ static void sort_by_age(const struct lost *lost)
 	u32 *v = lost->blocks;
 
 	for (u32 i = lost->nr / 2; i-- > 0;)
-		sift_down(lost->s, v, i, lost->nr);
+		scan_judge_sift_down(lost->s, v, i, lost->nr);
 	for (u32 end = lost->nr; end-- > 1;) {
 		u32 x = v[0];
 
 		v[0] = v[end];
 		v[end] = x;
-		sift_down(lost->s, v, 0, end);
+		scan_judge_sift_down(lost->s, v, 0, end);
 	}
 }
 
-static void add_lost(struct lost *lost, u32 block)
+static void scan_judge_add_lost(struct lost *lost, u32 block)
 {
 	u32 bit = filter_bit(lost->s->blocks[block].addr);
 
@@ -165,7 +165,7 @@ static int find_lost(struct lost *lost, const struct spread *spread)
 		return -ENOMEM;
 	for (u32 w = 0; w < nr_words; w++)
 		for (u64 left = spread_unseen(spread, w); left; left &= left - 1)
-			add_lost(lost, w * SPREAD_WORD + (u32)__builtin_ctzll(left));
+			scan_judge_add_lost(lost, w * SPREAD_WORD + (u32)__builtin_ctzll(left));
 	if (!lost->nr)
 		return 0;
 	while ((lost->s->last_order - lost->s->first_order) >> lost->s->order_shift >= UINT32_MAX)

@@ -35,7 +35,7 @@ struct leaf_finder {
 };
 
 /* Does the code of a function show that it has no red zone? */
-static bool is_caller(u16 machine, u64 start, const u8 *code, size_t len)
+static bool scan_leaf_is_caller(u16 machine, u64 start, const u8 *code, size_t len)
 {
 	bool has_call = false;
 	struct insn insn;
@@ -49,7 +49,7 @@ static bool is_caller(u16 machine, u64 start, const u8 *code, size_t len)
 	return has_call;
 }
 
-static bool is_short(const struct elf *elf)
+static bool scan_leaf_is_short(const struct elf *elf)
 {
 	const struct elf_section *s = elf_section(elf, ".eh_frame");
 
@@ -57,7 +57,7 @@ static bool is_short(const struct elf *elf)
 }
 
 /* The functions of the file of @map, or NULL. */
-static struct code_file *file_of(struct leaf_finder *f, const struct snapshot_map *map)
+static struct code_file *scan_leaf_file_of(struct leaf_finder *f, const struct snapshot_map *map)
 {
 	struct code_file *file;
 
@@ -70,7 +70,7 @@ static struct code_file *file_of(struct leaf_finder *f, const struct snapshot_ma
 	file = &f->files[f->nr_files++];
 	if (code_file_open(file, f->snap, map))
 		return NULL;
-	if (is_short(file->elf))
+	if (scan_leaf_is_short(file->elf))
 		return file;
 	code_file_fini(file);
 	return NULL;
@@ -79,7 +79,7 @@ static struct code_file *file_of(struct leaf_finder *f, const struct snapshot_ma
 static bool has_no_red_zone(struct leaf_finder *f, taddr_t pc)
 {
 	const struct snapshot_map *map = snapshot_map_find(f->snap, pc);
-	struct code_file *file = map && map->is_executable && map->ino ? file_of(f, map) : NULL;
+	struct code_file *file = map && map->is_executable && map->ino ? scan_leaf_file_of(f, map) : NULL;
 	u8 code[MAX_FUNCTION];
 	struct cfi_frame frame;
 	int err;
@@ -90,11 +90,11 @@ static bool has_no_red_zone(struct leaf_finder *f, taddr_t pc)
 	if ((err && err != -ENOTSUP) || !frame.end || frame.end - frame.start > sizeof(code) ||
 	    elf_read_vaddr(file->elf, frame.start, code, frame.end - frame.start))
 		return false;
-	return is_caller(file->elf->machine, frame.start, code, frame.end - frame.start);
+	return scan_leaf_is_caller(file->elf->machine, frame.start, code, frame.end - frame.start);
 }
 
 /* Most threads wait in the same function as others. NULL: none of the first @nr threads is at @pc. */
-static const struct snapshot_thread *thread_at(const struct snapshot *snap, size_t nr, taddr_t pc)
+static const struct snapshot_thread *scan_leaf_thread_at(const struct snapshot *snap, size_t nr, taddr_t pc)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (snap->threads[i].pc == pc)
@@ -111,7 +111,7 @@ int region_find_callers(struct snapshot *snap)
 	f->snap = snap;
 	for (size_t i = 0; i < snap->nr_threads && i < MAX_THREADS; i++) {
 		struct snapshot_thread *thread = &snap->threads[i];
-		const struct snapshot_thread *other = thread_at(snap, i, thread->pc);
+		const struct snapshot_thread *other = scan_leaf_thread_at(snap, i, thread->pc);
 
 		thread->has_no_red_zone = other ? other->has_no_red_zone : has_no_red_zone(f, thread->pc);
 	}

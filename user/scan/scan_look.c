@@ -75,7 +75,7 @@ static struct neighbours neighbours_of(const struct looker *r, const struct cand
 }
 
 /* The word @steps behind the candidate; 0 if it belongs to another block, or cannot be read. */
-static u64 neighbour(const struct neighbours *n, int steps)
+static u64 scan_look_neighbour(const struct neighbours *n, int steps)
 {
 	const struct looker *r = n->r;
 	taddr_t addr = n->at + (u64)(s64)steps * 8;
@@ -101,7 +101,7 @@ enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
  * or of a list of one node, look so; but not where a queue has its last position two words behind. [begin, end] and
  * [begin, count, end] may as well be two pointers.
  */
-static enum meaning meaning_of(const struct looker *r, const struct candidate *c, u32 block)
+static enum meaning scan_look_meaning_of(const struct looker *r, const struct candidate *c, u32 block)
 {
 	const struct scan *s = r->s;
 	u64 begin, len, second, before, after;
@@ -112,20 +112,20 @@ static enum meaning meaning_of(const struct looker *r, const struct candidate *c
 	n = neighbours_of(r, c);
 	begin = s->blocks[block - 1].addr;
 	len = c->value - begin;
-	second = neighbour(&n, -2);
-	before = neighbour(&n, -1);
-	after = neighbour(&n, 1);
+	second = scan_look_neighbour(&n, -2);
+	before = scan_look_neighbour(&n, -1);
+	after = scan_look_neighbour(&n, 1);
 	if (second == begin && before - begin - 1 < len)
 		return MEANS_END;
 	if (before == begin && (second - begin - 1 < len - 1 || after - begin <= len))
 		return MEANS_END;
-	if (second == begin && before == begin && neighbour(&n, 2) - begin <= len &&
-	    neighbour(&n, 3) == begin && neighbour(&n, 4) == c->value)
+	if (second == begin && before == begin && scan_look_neighbour(&n, 2) - begin <= len &&
+	    scan_look_neighbour(&n, 3) == begin && scan_look_neighbour(&n, 4) == c->value)
 		return MEANS_END;
 	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
 }
 
-static int settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
+static int scan_look_settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
 	u32 block = scan_last_below(s, range->lo, range->hi, range->guess, c->value);
@@ -136,7 +136,7 @@ static int settle(struct looker *r, const struct candidate *c, const struct cand
 	if (offset && c->value >= scan_block_end(s, block) && !is_empty_array(r, block, offset))
 		return 0;
 	if (!offset)
-		meaning = meaning_of(r, c, block);
+		meaning = scan_look_meaning_of(r, c, block);
 	r->has_ends |= meaning == MEANS_EITHER;
 	if (meaning == MEANS_END)
 		return 0;
@@ -149,7 +149,7 @@ static int settle(struct looker *r, const struct candidate *c, const struct cand
  * Find the blocks of the candidates. In three passes, so that cache misses overlap, because they cost more than
  * everything else here.
  */
-static int flush(struct looker *r)
+static int scan_look_flush(struct looker *r)
 {
 	const struct scan *s = r->s;
 	const struct scan_span *span = s->spans;
@@ -181,7 +181,7 @@ static int flush(struct looker *r)
 		__builtin_prefetch(&s->blocks[ranges[i].guess]);
 	}
 	for (size_t i = 0; i < nr && !err; i++)
-		err = settle(r, &r->candidates[i], &ranges[i]);
+		err = scan_look_settle(r, &r->candidates[i], &ranges[i]);
 	r->nr = 0;
 	return err;
 }
@@ -216,7 +216,7 @@ static int take_native(struct looker *r, const u8 *p, size_t nr, u64 where, u64 
 		c->value &= r->facts->mask;
 		c->where = where + step * (at - from);
 		c->at = at;
-		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
+		err = r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
 		if (err)
 			return err;
 	}
@@ -236,7 +236,7 @@ static int take_any(struct looker *r, const u8 *p, size_t len, size_t stride, u6
 		if (value - s->lo >= length)
 			continue;
 		r->candidates[r->nr++] = (struct candidate){ value, where, NO_INDEX };
-		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
+		err = r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
 		if (err)
 			return err;
 	}
@@ -279,7 +279,7 @@ static int take_words(struct looker *r, taddr_t addr, const u8 *p, size_t len, u
 }
 
 /* Like take_words(), but without dead ranges. */
-static int take(struct looker *r, taddr_t addr, const u8 *p, size_t len, u32 block)
+static int scan_look_take(struct looker *r, taddr_t addr, const u8 *p, size_t len, u32 block)
 {
 	const struct region_list *list = r->facts->regions;
 	taddr_t end = addr + len, at = addr;
@@ -420,7 +420,7 @@ static int note_vptrs(struct looker *r, u32 block, taddr_t addr, const u8 *p, si
 	for (size_t at = offset ? 0 : w; at + w <= len && !err; at += w) {
 		if (!is_vtable(r, load_word(r, p + at) & r->facts->mask))
 			continue;
-		err = flush(r); /* pointers of earlier blocks come first */
+		err = scan_look_flush(r); /* pointers of earlier blocks come first */
 		if (!err)
 			err = edges_add_vptr(&r->edges, block, (offset + at) / w);
 	}
@@ -434,7 +434,7 @@ static int note_class(struct looker *r, u32 block, u64 offset)
 	int err = array_reserve(r->heads, r->max_heads, r->nr_heads + 1);
 
 	if (!err)
-		err = flush(r); /* pointers of earlier blocks come first */
+		err = scan_look_flush(r); /* pointers of earlier blocks come first */
 	if (err)
 		return err;
 	r->heads[r->nr_heads++] = (struct block_head){ block, BLOCK_VPTRS };
@@ -476,7 +476,7 @@ static int take_packed(struct looker *r, u32 block, const u8 *p, size_t len)
 			continue;
 		r->candidates[r->nr++] =
 			(struct candidate){ value, WHERE(WHERE_BLOCK, (u64)block), NO_INDEX };
-		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
+		err = r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
 	}
 	return err;
 }
@@ -496,7 +496,7 @@ static int look_at_block(struct looker *r, u32 block, taddr_t addr, const u8 *p,
 		err = note_classes(r, block, addr, p, len);
 	if (!err && r->facts->glib.has_packed && glib_is_packed(r->s, block, r->facts->slack))
 		err = take_packed(r, block, p, len);
-	return err ? err : take(r, addr, p, len, block);
+	return err ? err : scan_look_take(r, addr, p, len, block);
 }
 
 /* True if the stack or thread pointer of a thread lies in the hole between two blocks, in @region. */
@@ -552,10 +552,10 @@ static int take_except(struct looker *r, taddr_t addr, taddr_t end, const u8 *p,
 		if (without[i].end <= at)
 			continue;
 		if (without[i].start > at)
-			err = take(r, at, p + (at - addr), without[i].start - at, BLOCK_NONE);
+			err = scan_look_take(r, at, p + (at - addr), without[i].start - at, BLOCK_NONE);
 		at = without[i].end;
 	}
-	return err || at >= end ? err : take(r, at, p + (at - addr), end - at, BLOCK_NONE);
+	return err || at >= end ? err : scan_look_take(r, at, p + (at - addr), end - at, BLOCK_NONE);
 }
 
 /*
@@ -613,12 +613,12 @@ static int look_at_hole(struct looker *r, taddr_t addr, taddr_t end, const u8 *p
 		while (r->region < r->facts->regions->nr && region->end <= addr)
 			region = r->facts->regions->regions + ++r->region;
 		if (r->region == r->facts->regions->nr || region->start >= end) {
-			err = take(r, start, p + (start - base), stop - start, BLOCK_NONE);
+			err = scan_look_take(r, start, p + (start - base), stop - start, BLOCK_NONE);
 			break;
 		}
 		if (region->start > addr) {
 			stop = region->start;
-			err = take(r, start, p + (start - base), stop - start, BLOCK_NONE);
+			err = scan_look_take(r, start, p + (start - base), stop - start, BLOCK_NONE);
 			addr = stop;
 			continue;
 		}
@@ -630,7 +630,7 @@ static int look_at_hole(struct looker *r, taddr_t addr, taddr_t end, const u8 *p
 		if ((region->kind == REGION_COVERED || region->has_freed) && !has_point(r, region))
 			err = look_at_uncovered(r, region, start, stop, p + (start - base));
 		else
-			err = take(r, start, p + (start - base), stop - start, BLOCK_NONE);
+			err = scan_look_take(r, start, p + (start - base), stop - start, BLOCK_NONE);
 	}
 	return err;
 }
@@ -642,7 +642,7 @@ static size_t first_above(const taddr_t *ends, size_t nr, size_t size, taddr_t a
 }
 
 /* Set the position to @addr. */
-static void seek(struct looker *r, taddr_t addr)
+static void scan_look_seek(struct looker *r, taddr_t addr)
 {
 	const struct region_list *list = r->facts->regions;
 	const struct scan *s = r->s;
@@ -694,7 +694,7 @@ int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 	int err = 0;
 
 	if (!r->is_begun || r->at != addr)
-		seek(r, addr);
+		scan_look_seek(r, addr);
 	r->is_begun = true;
 	r->at = end;
 	r->data = chunk->data;
@@ -711,7 +711,7 @@ int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 		stop = end;
 		err = look_at_next(r, chunk, addr, &stop);
 	}
-	return err ? err : flush(r);
+	return err ? err : scan_look_flush(r);
 }
 
 int looker_words(struct looker *r)
@@ -729,7 +729,7 @@ int looker_words(struct looker *r)
 		if (c.value - s->lo >= s->hi - s->lo)
 			continue;
 		r->candidates[r->nr++] = c;
-		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
+		err = r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
 		if (err)
 			return err;
 	}
@@ -742,5 +742,5 @@ int looker_words(struct looker *r)
 		if (err)
 			return err;
 	}
-	return flush(r);
+	return scan_look_flush(r);
 }

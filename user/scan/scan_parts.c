@@ -139,7 +139,7 @@ int parts_spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 }
 
 /* The leader that @block is lost through, once parts are no leaders. */
-static u32 leader_of(const struct scan *s, u32 block)
+static u32 scan_parts_leader_of(const struct scan *s, u32 block)
 {
 	for (int i = 0; i < MAX_LEADERS; i++) {
 		u32 first = parts_first(s, block);
@@ -170,7 +170,7 @@ void parts_join_lost(struct scan *s)
 
 		if (b->verdict != SCAN_INDIRECT || !parts_has(s, b->link))
 			continue;
-		leader = leader_of(s, b->link);
+		leader = scan_parts_leader_of(s, b->link);
 		b->link = leader == BLOCK_NONE ? b->link : leader;
 	}
 }

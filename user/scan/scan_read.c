@@ -57,23 +57,23 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 	return err;
 }
 
-static int look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
+static int scan_read_look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
 {
 	struct scan_reading *rd = ctx;
 
 	return scan_is_unwanted(rd->s) ? -ECANCELED : looker_look(&rd->parts[part], chunk);
 }
 
-static int done(void *ctx, u32 part)
+static int scan_read_done(void *ctx, u32 part)
 {
 	struct scan_reading *rd = ctx;
 
 	return enter_part(rd, &rd->parts[part]);
 }
 
-static int read_all(struct scan_reading *rd)
+static int scan_read_all(struct scan_reading *rd)
 {
-	const struct snapshot_visitor visitor = { rd, look, done };
+	const struct snapshot_visitor visitor = { rd, scan_read_look, scan_read_done };
 	int err;
 
 	if (!rd->s->nr)
@@ -83,14 +83,14 @@ static int read_all(struct scan_reading *rd)
 	if (!err)
 		err = looker_words(&rd->parts[0]);
 	if (!err)
-		err = done(rd, 0);
+		err = scan_read_done(rd, 0);
 	if (!err)
 		err = edges_finish(&rd->s->edges, rd->s->nr);
 	return err;
 }
 
 /* The heap lies between program and libraries, so most pointers to blocks are outside of all ranges of files. */
-static void add_file(struct looker_facts *facts, const struct snapshot_map *map)
+static void scan_read_add_file(struct looker_facts *facts, const struct snapshot_map *map)
 {
 	u32 nr = facts->nr_files;
 
@@ -116,7 +116,7 @@ static void find_facts(struct looker_facts *facts, const struct scan *s)
 		s->word_size == 8 && s->snap->is_big_endian != is_little && !s->options.want_unaligned;
 	for (size_t i = 0; i < s->snap->nr_maps; i++)
 		if (s->snap->maps[i].ino && s->snap->maps[i].is_readable)
-			add_file(facts, &s->snap->maps[i]);
+			scan_read_add_file(facts, &s->snap->maps[i]);
 }
 
 /* The limit of bytes for pointers: more than the words in all blocks can need. */
@@ -204,7 +204,7 @@ int scan_read(struct scan *s, struct snapshot *snap)
 	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
 		looker_init(&rd->parts[i], s, &rd->facts);
 	if (!err)
-		err = read_all(rd);
+		err = scan_read_all(rd);
 	if (!err)
 		err = enter_thread_tables(s, &rd->regions);
 	roots_finish(&s->roots);

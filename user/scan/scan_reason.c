@@ -56,7 +56,7 @@ const char *scan_reason_copy(int err)
 }
 
 /* The process that traces a thread of @pid, 0 if there is no such process. */
-static pid_t find_tracer(pid_t pid)
+static pid_t scan_reason_find_tracer(pid_t pid)
 {
 	auto_free pid_t *tids = NULL;
 	struct proc_status status = { 0 };
@@ -70,11 +70,11 @@ static pid_t find_tracer(pid_t pid)
 	return 0;
 }
 
-static void explain_denied(struct scan_reason *r, pid_t pid)
+static void scan_reason_explain_denied(struct scan_reason *r, pid_t pid)
 {
 	struct proc_stat stat = { .comm = "unknown" };
 	const char *yama = yama_reason();
-	pid_t tracer = find_tracer(pid);
+	pid_t tracer = scan_reason_find_tracer(pid);
 
 	if (!tracer) {
 		snprintf(r->text, sizeof(r->text), "no permission to stop the process%s%s",
@@ -99,7 +99,7 @@ struct scan_reason scan_reason(int err, pid_t pid, u64 max_pause_ns)
 		snprintf(r.text, sizeof(r.text), "the process would have been stopped for longer than %s",
 			 human_duration(max_pause_ns).text);
 	if (err == -EPERM || err == -EACCES)
-		explain_denied(&r, pid);
+		scan_reason_explain_denied(&r, pid);
 	return r;
 }
 

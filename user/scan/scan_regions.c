@@ -41,7 +41,7 @@ enum {
 	MAX_DATA = 256 << 10, /* bytes of a file's data in which the arena is searched */
 };
 
-static int by_addr(const void *a, const void *b)
+static int scan_regions_by_addr(const void *a, const void *b)
 {
 	const struct point *x = a, *y = b;
 
@@ -77,7 +77,7 @@ static int find_points(struct region_list *list, const struct snapshot *snap)
 			list->points[list->nr_points++] =
 				(struct point){ .addr = word->value, .word = (u32)i };
 	}
-	qsort(list->points, list->nr_points, sizeof(*list->points), by_addr);
+	qsort(list->points, list->nr_points, sizeof(*list->points), scan_regions_by_addr);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ int region_add_dead(struct region_list *list, taddr_t start, taddr_t end)
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
+static int scan_regions_by_start(const void *a, const void *b)
 {
 	const struct dead_range *x = a, *y = b;
 
@@ -104,7 +104,7 @@ void region_sort_dead(struct region_list *list)
 
 	if (!list->nr_dead)
 		return;
-	qsort(list->dead, list->nr_dead, sizeof(*list->dead), by_start);
+	qsort(list->dead, list->nr_dead, sizeof(*list->dead), scan_regions_by_start);
 	for (size_t i = 1; i < list->nr_dead; i++) {
 		struct dead_range *last = &list->dead[nr];
 
@@ -116,7 +116,8 @@ void region_sort_dead(struct region_list *list)
 	list->nr_dead = nr + 1;
 }
 
-static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum region_kind kind)
+static int scan_regions_add_region(struct region_list *list, taddr_t start, taddr_t end,
+				   enum region_kind kind)
 {
 	int err = start < end ? array_reserve(list->regions, list->max, list->nr + 1) : 0;
 
@@ -238,7 +239,7 @@ static enum region_kind heap_kind(const struct scan *s)
 /* The part [from, to) of a glibc arena, which begins at @base. */
 static int add_arena(struct region_list *list, const struct scan *s, taddr_t base, taddr_t from, taddr_t to)
 {
-	int err = add_region(list, from, to, heap_kind(s));
+	int err = scan_regions_add_region(list, from, to, heap_kind(s));
 
 	if (err || from >= to)
 		return err;
@@ -273,12 +274,13 @@ static int add_rest(struct region_list *list, const struct scan *s, taddr_t from
 		end = end < to ? end : to;
 		err = s->cover && !has_small_block(s, piece)
 			      ? 0
-			      : add_region(list, from, end, s->cover ? REGION_COVERED : REGION_PAGES);
+			      : scan_regions_add_region(list, from, end,
+							s->cover ? REGION_COVERED : REGION_PAGES);
 		if (list->nr > nr)
 			list->regions[nr].has_freed = has_small_block(s, piece);
 		from = end;
 	}
-	return err || s->cover ? err : add_region(list, from, to, REGION_PAGES);
+	return err || s->cover ? err : scan_regions_add_region(list, from, to, REGION_PAGES);
 }
 
 /* Memory [from, to) between arenas: pages with blocks are the allocator's, and the whole of a slab is. */
@@ -293,7 +295,7 @@ static int add_pages(struct region_list *list, const struct scan *s, taddr_t fro
 
 		err = add_rest(list, s, from, start);
 		if (!err)
-			err = add_region(list, start, end, REGION_HEAP);
+			err = scan_regions_add_region(list, start, end, REGION_HEAP);
 		from = end > from ? end : from;
 	}
 	return err ? err : add_rest(list, s, from, to);
@@ -372,7 +374,7 @@ taddr_t region_stack_end(const struct snapshot *snap, const struct snapshot_thre
 	return thread->sp - (thread->has_no_red_zone ? 0 : snap->red_zone);
 }
 
-static int add_stack(struct region_list *list, const struct snapshot *snap, size_t map)
+static int scan_regions_add_stack(struct region_list *list, const struct snapshot *snap, size_t map)
 {
 	u32 owner = stack_owner(list, snap, map);
 	taddr_t end;
@@ -380,7 +382,9 @@ static int add_stack(struct region_list *list, const struct snapshot *snap, size
 	if (owner == BLOCK_NONE)
 		return 0;
 	end = region_stack_end(snap, &snap->threads[owner]);
-	return end > snap->maps[map].start ? add_region(list, snap->maps[map].start, end, REGION_NEVER) : 0;
+	return end > snap->maps[map].start
+		       ? scan_regions_add_region(list, snap->maps[map].start, end, REGION_NEVER)
+		       : 0;
 }
 
 static bool may_be_libc(const struct snapshot *snap, const struct snapshot_map *map)
@@ -403,7 +407,8 @@ static int add_main_arena(struct region_list *list, const struct scan *s, const 
 		return 0;
 	if (snapshot_peek(s->snap, end - (u64)(NR_BIN_WORDS + 2) * w, top, w) == 0)
 		list->top = region_word(s->snap, top);
-	return add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER);
+	return scan_regions_add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end,
+				       REGION_NEVER);
 }
 
 /* An arena without any live block. No block proves it, so its bins must look right too. */
@@ -423,7 +428,7 @@ static int add_empty_arena(struct region_list *list, const struct scan *s, const
 	return add_arena(list, s, map->start, map->start, map->start + size);
 }
 
-static int add_map(struct region_list *list, const struct scan *s, size_t map)
+static int scan_regions_add_map(struct region_list *list, const struct scan *s, size_t map)
 {
 	const struct snapshot *snap = s->snap;
 	const struct snapshot_map *m = &snap->maps[map];
@@ -437,7 +442,7 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 		return add_main_arena(list, s, m);
 	is_empty = first == s->nr || s->blocks[first].addr >= m->end;
 	if (is_empty && stack_owner(list, snap, map) != BLOCK_NONE)
-		return add_stack(list, snap, map);
+		return scan_regions_add_stack(list, snap, map);
 	if ((s->options.is_partial && !s->cover) || s->has_pending || s->result.nr_overlaps)
 		return 0;
 	if (is_empty && strcmp(m->path, "[heap]") != 0)
@@ -446,14 +451,15 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 		if (is_empty && !s->cover)
 			return 0; /* no block proves that it belongs to the allocator */
 		start = is_empty || snap->heap_start ? snap->heap_start : s->blocks[first].addr;
-		return add_region(list, start > m->start ? start : m->start, m->end, heap_kind(s));
+		return scan_regions_add_region(list, start > m->start ? start : m->start, m->end,
+					       heap_kind(s));
 	}
 	if (!is_anonymous(m) || m->is_shared || is_bss(snap, map))
 		return 0;
 	return add_anonymous(list, s, m->start, m->end);
 }
 
-static int add_own(void *ctx, taddr_t start, taddr_t end)
+static int scan_regions_add_own(void *ctx, taddr_t start, taddr_t end)
 {
 	struct region_list *list = ctx;
 
@@ -480,12 +486,12 @@ int region_list_init(struct region_list *list, const struct scan *s)
 	/* All slabs, and more. */
 	if (!err && s->books.for_each_own) {
 		list->nr_slabs = 0;
-		err = s->books.for_each_own(s->books.ctx, add_own, list);
+		err = s->books.for_each_own(s->books.ctx, scan_regions_add_own, list);
 	}
 	if (!err)
 		err = region_find_stdio(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
-		err = add_map(list, s, i);
+		err = scan_regions_add_map(list, s, i);
 	for (size_t i = 0; i < list->nr; i++)
 		list->regions[i].is_glibc |= list->regions[i].kind == REGION_COVERED &&
 					     list->top >= list->regions[i].start &&

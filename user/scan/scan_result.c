@@ -36,7 +36,7 @@ u64 scan_memory(const struct scan *s)
 	       edges_memory(&s->edges) + s->roots.capacity;
 }
 
-static void fill(const struct scan *s, u32 block, struct scan_block_info *out)
+static void scan_result_fill(const struct scan *s, u32 block, struct scan_block_info *out)
 {
 	const struct scan_block *b = &s->blocks[block];
 
@@ -55,7 +55,7 @@ bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out)
 
 	if (i == BLOCK_NONE)
 		return false;
-	fill(s, i, out);
+	scan_result_fill(s, i, out);
 	return true;
 }
 
@@ -65,7 +65,7 @@ bool scan_find_around(const struct scan *s, taddr_t addr, struct scan_block_info
 
 	if (i == BLOCK_NONE)
 		return false;
-	fill(s, i, out);
+	scan_result_fill(s, i, out);
 	return true;
 }
 
@@ -76,7 +76,7 @@ int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct sca
 		struct scan_block_info info;
 		int err;
 
-		fill(s, i, &info);
+		scan_result_fill(s, i, &info);
 		err = visit(ctx, &info);
 		if (err)
 			return err;
@@ -85,7 +85,7 @@ int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct sca
 }
 
 /* The leader at @addr in @leaders, which are by address. */
-static struct scan_block_info *leader_of(struct scan_block_info *leaders, size_t nr, taddr_t addr)
+static struct scan_block_info *scan_result_leader_of(struct scan_block_info *leaders, size_t nr, taddr_t addr)
 {
 	return &leaders[array_search(i, 0, nr, leaders[i].addr < addr)];
 }
@@ -99,17 +99,17 @@ int scan_leaders(const struct scan *s, struct scan_block_info **out, size_t *nr)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->nr; i++)
 		if (s->blocks[i].verdict == SCAN_DEFINITE && !parts_has(s, i))
-			fill(s, i, &leaders[at++]);
+			scan_result_fill(s, i, &leaders[at++]);
 	for (u32 i = 0; i < s->nr; i++) {
 		const struct scan_block *b = &s->blocks[i];
 		struct scan_block_info *leader;
 
 		if (b->verdict == SCAN_DEFINITE && parts_has(s, i))
-			leader_of(leaders, count, s->blocks[parts_first(s, i)].addr)->size +=
+			scan_result_leader_of(leaders, count, s->blocks[parts_first(s, i)].addr)->size +=
 				scan_block_size(s, i);
 		if (b->verdict != SCAN_INDIRECT || parts_has(s, b->link))
 			continue;
-		leader = leader_of(leaders, count, s->blocks[b->link].addr);
+		leader = scan_result_leader_of(leaders, count, s->blocks[b->link].addr);
 		leader->indirect_blocks += !parts_has(s, i);
 		leader->indirect_bytes += scan_block_size(s, i);
 	}

@@ -23,7 +23,7 @@ void roots_fini(struct root_store *r)
 }
 
 /* By an eighth, because large arrays move by remapping, and less room is wasted. */
-static int grow(struct root_store *r)
+static int scan_roots_grow(struct root_store *r)
 {
 	u64 larger = r->capacity ? r->capacity + r->capacity / 8 : FIRST_BYTES;
 	u8 *bytes = realloc(r->bytes, larger);
@@ -37,7 +37,7 @@ static int grow(struct root_store *r)
 
 int roots_add(struct root_store *r, const struct root_ref *ref)
 {
-	int err = r->capacity - r->nr_bytes < MAX_BYTES ? grow(r) : 0;
+	int err = r->capacity - r->nr_bytes < MAX_BYTES ? scan_roots_grow(r) : 0;
 	bool is_long = ref->block >> 24;
 	u8 *to = r->bytes + r->nr_bytes;
 

@@ -15,17 +15,17 @@
 
 enum { FEW = 16, MIN_STACK = 1024, AHEAD = 16, CACHE_LINE = 64, WORD_BITS = SPREAD_WORD };
 
-static bool get(const u64 *bits, u32 i)
+static bool scan_spread_get(const u64 *bits, u32 i)
 {
 	return bits[i / WORD_BITS] >> (i % WORD_BITS) & 1;
 }
 
-static void set(u64 *bits, u32 i)
+static void scan_spread_set(u64 *bits, u32 i)
 {
 	bits[i / WORD_BITS] |= 1ULL << (i % WORD_BITS);
 }
 
-static void clear(u64 *bits, u32 i)
+static void scan_spread_clear(u64 *bits, u32 i)
 {
 	bits[i / WORD_BITS] &= ~(1ULL << (i % WORD_BITS));
 }
@@ -33,23 +33,23 @@ static void clear(u64 *bits, u32 i)
 /* True if a pointer leads to a block that was not seen yet. Now it counts as seen. */
 static inline bool is_new(struct spread *sp, u32 block, u64 offset)
 {
-	if (get(sp->seen, block))
+	if (scan_spread_get(sp->seen, block))
 		return false;
 	if (sp->only_starts && offset && !scan_is_start(sp->s, block, offset)) {
 		sp->s->blocks[block].flags |= BLOCK_SEED;
 		return false;
 	}
-	set(sp->seen, block);
+	scan_spread_set(sp->seen, block);
 	return true;
 }
 
 static void wait_later(struct spread *sp, u32 block)
 {
-	set(sp->waiting, block);
+	scan_spread_set(sp->waiting, block);
 	sp->nr_waiting++;
 }
 
-static void push(struct spread *sp, u32 block)
+static void scan_spread_push(struct spread *sp, u32 block)
 {
 	__builtin_prefetch(&sp->s->edges.groups[block / EDGE_GROUP]);
 	__builtin_prefetch(&sp->s->edges.lens[block]);
@@ -81,7 +81,7 @@ static void run_stack(struct spread *sp)
 		edge_begin(&it, &s->edges, s->blocks[--sp->depth].link);
 		while (edge_next(&it))
 			if (is_new(sp, it.target, it.offset))
-				push(sp, it.target);
+				scan_spread_push(sp, it.target);
 	}
 	while (sp->depth)
 		wait_later(sp, s->blocks[--sp->depth].link);
@@ -94,9 +94,9 @@ static void sweep_group(struct spread *sp, u32 first, u32 end)
 
 	edge_begin(&it, &sp->s->edges, first);
 	for (u32 i = first; i < end; i++, edge_next_source(&it)) {
-		if (!get(sp->waiting, i))
+		if (!scan_spread_get(sp->waiting, i))
 			continue;
-		clear(sp->waiting, i);
+		scan_spread_clear(sp->waiting, i);
 		sp->nr_waiting--;
 		while (edge_next(&it))
 			if (is_new(sp, it.target, it.offset))
@@ -104,7 +104,7 @@ static void sweep_group(struct spread *sp, u32 first, u32 end)
 	}
 }
 
-static void sweep(struct spread *sp)
+static void scan_spread_sweep(struct spread *sp)
 {
 	_Static_assert((int)EDGE_GROUP == (int)WORD_BITS, "a word of waiting for each group");
 
@@ -125,9 +125,9 @@ static void take_waiting(struct spread *sp)
 		while (sp->waiting[w]) {
 			u32 i = w * WORD_BITS + (u32)__builtin_ctzll(sp->waiting[w]);
 
-			clear(sp->waiting, i);
+			scan_spread_clear(sp->waiting, i);
 			sp->nr_waiting--;
-			push(sp, i);
+			scan_spread_push(sp, i);
 		}
 	}
 }
@@ -208,7 +208,7 @@ int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 		if (scan_is_unwanted(s))
 			return -ECANCELED;
 		if (sp->nr_waiting >= sp->limit) {
-			sweep(sp);
+			scan_spread_sweep(sp);
 			continue;
 		}
 		take_waiting(sp);

@@ -43,19 +43,19 @@ struct thread_finder {
 	bool is_cache;	 /* the list at hand is that of stacks for later threads */
 };
 
-static u64 word_of(const struct thread_finder *f, const u8 *bytes, size_t i)
+static u64 scan_threads_word_of(const struct thread_finder *f, const u8 *bytes, size_t i)
 {
 	return region_word(f->snap, bytes + i * f->w);
 }
 
-static bool read_words(const struct thread_finder *f, taddr_t addr, u64 *words, size_t nr)
+static bool scan_threads_read_words(const struct thread_finder *f, taddr_t addr, u64 *words, size_t nr)
 {
 	u8 bytes[4 * 8];
 
 	if (addr % f->w || snapshot_peek(f->snap, addr, bytes, nr * f->w) != 0)
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		words[i] = word_of(f, bytes, i);
+		words[i] = scan_threads_word_of(f, bytes, i);
 	return true;
 }
 
@@ -63,11 +63,11 @@ static bool is_descriptor(const struct thread_finder *f, taddr_t addr)
 {
 	u64 words[3];
 
-	return read_words(f, addr, words, 3) && words[0] == addr && words[2] == addr;
+	return scan_threads_read_words(f, addr, words, 3) && words[0] == addr && words[2] == addr;
 }
 
 /* Find the distance from the start of the descriptor to @node. */
-static bool learn_offset(struct thread_finder *f, taddr_t node)
+static bool scan_threads_learn_offset(struct thread_finder *f, taddr_t node)
 {
 	u64 inside = node % f->page;
 	u64 before = inside && inside < MAX_BEFORE ? inside : MAX_BEFORE;
@@ -81,7 +81,8 @@ static bool learn_offset(struct thread_finder *f, taddr_t node)
 	for (u64 off = 4U * f->w; off <= before; off += f->w) {
 		const u8 *at = bytes + (before - off);
 
-		if (word_of(f, at, 0) != node - off || word_of(f, at, 2) != node - off)
+		if (scan_threads_word_of(f, at, 0) != node - off ||
+		    scan_threads_word_of(f, at, 2) != node - off)
 			continue;
 		f->node_offset = (u32)off;
 		return true;
@@ -90,7 +91,7 @@ static bool learn_offset(struct thread_finder *f, taddr_t node)
 }
 
 /* The thread whose descriptor is @addr, or NULL. */
-static const struct snapshot_thread *thread_of(const struct thread_finder *f, taddr_t addr)
+static const struct snapshot_thread *scan_threads_thread_of(const struct thread_finder *f, taddr_t addr)
 {
 	for (size_t i = 0; i < f->snap->nr_threads; i++)
 		if (f->snap->threads[i].tp == addr)
@@ -105,7 +106,7 @@ struct thread_stack {
 };
 
 /* Find the stack of the descriptor at @addr. */
-static bool find_stack(const struct thread_finder *f, taddr_t addr, struct thread_stack *out)
+static bool scan_threads_find_stack(const struct thread_finder *f, taddr_t addr, struct thread_stack *out)
 {
 	const struct snapshot_map *map = snapshot_map_find(f->snap, addr);
 	u64 len = map && map->end - addr < MAX_DESCRIPTOR ? map->end - addr : MAX_DESCRIPTOR;
@@ -114,8 +115,8 @@ static bool find_stack(const struct thread_finder *f, taddr_t addr, struct threa
 	if (!map || !map->is_writable || snapshot_peek(f->snap, addr, bytes, len) != 0)
 		return false;
 	for (size_t i = 0; (i + 3) * f->w <= len; i++) {
-		u64 block = word_of(f, bytes, i), size = word_of(f, bytes, i + 1),
-		    guard = word_of(f, bytes, i + 2);
+		u64 block = scan_threads_word_of(f, bytes, i), size = scan_threads_word_of(f, bytes, i + 1),
+		    guard = scan_threads_word_of(f, bytes, i + 2);
 
 		if (!block || (block | size | guard) % f->page || block > addr || guard >= size)
 			continue;
@@ -136,12 +137,13 @@ static int add_tls_blocks(const struct thread_finder *f, taddr_t addr)
 	u64 table, nr, entry[2];
 	int err = 0;
 
-	if (!read_words(f, addr + f->w, &table, 1) || !table || !read_words(f, table - 2U * f->w, &nr, 1))
+	if (!scan_threads_read_words(f, addr + f->w, &table, 1) || !table ||
+	    !scan_threads_read_words(f, table - 2U * f->w, &nr, 1))
 		return 0;
 	for (u64 i = 1; i <= nr && i < MAX_MODULES && !err; i++) {
 		u32 block;
 
-		if (!read_words(f, table + i * 2 * f->w, entry, 2))
+		if (!scan_threads_read_words(f, table + i * 2 * f->w, entry, 2))
 			break;
 		block = entry[1] ? scan_find_start(f->s, entry[1]) : BLOCK_NONE;
 		if (block != BLOCK_NONE && entry[0] >= entry[1] && entry[0] < scan_block_end(f->s, block))
@@ -151,14 +153,14 @@ static int add_tls_blocks(const struct thread_finder *f, taddr_t addr)
 }
 
 /* Add the dead memory of the thread with the descriptor at @addr. */
-static int add_thread(const struct thread_finder *f, taddr_t addr)
+static int scan_threads_add_thread(const struct thread_finder *f, taddr_t addr)
 {
-	const struct snapshot_thread *thread = thread_of(f, addr);
+	const struct snapshot_thread *thread = scan_threads_thread_of(f, addr);
 	struct thread_stack stack;
 	taddr_t start, end;
 	int err;
 
-	if (!find_stack(f, addr, &stack))
+	if (!scan_threads_find_stack(f, addr, &stack))
 		return 0;
 	start = stack.start;
 	end = stack.end;
@@ -187,15 +189,15 @@ static bool is_list(struct thread_finder *f, taddr_t head)
 	taddr_t last = head, node;
 	u64 words[2];
 
-	if (!read_words(f, head, words, 1))
+	if (!scan_threads_read_words(f, head, words, 1))
 		return false;
 	node = words[0];
 	for (size_t nr = 0; nr < MAX_NODES; nr++) {
-		if (!read_words(f, node, words, 2) || words[1] != last)
+		if (!scan_threads_read_words(f, node, words, 2) || words[1] != last)
 			return false;
 		if (node == head)
 			return nr > 0;
-		if (!f->node_offset && !learn_offset(f, node))
+		if (!f->node_offset && !scan_threads_learn_offset(f, node))
 			return false;
 		if (!is_descriptor(f, node - f->node_offset))
 			return false;
@@ -212,13 +214,14 @@ static bool is_cache(const struct thread_finder *f, taddr_t head)
 	struct thread_stack stack;
 
 	for (size_t nr = 0; nr < MAX_NODES; nr++) {
-		if (!read_words(f, node, &node, 1) || node == head)
+		if (!scan_threads_read_words(f, node, &node, 1) || node == head)
 			break;
-		if (thread_of(f, node - f->node_offset) || !find_stack(f, node - f->node_offset, &stack))
+		if (scan_threads_thread_of(f, node - f->node_offset) ||
+		    !scan_threads_find_stack(f, node - f->node_offset, &stack))
 			return false;
 		sum += stack.size;
 	}
-	return node == head && read_words(f, head + 2U * f->w, &sizes, 1) && sizes == sum;
+	return node == head && scan_threads_read_words(f, head + 2U * f->w, &sizes, 1) && sizes == sum;
 }
 
 static int add_list(struct thread_finder *f, taddr_t head)
@@ -228,9 +231,9 @@ static int add_list(struct thread_finder *f, taddr_t head)
 
 	f->is_cache = is_cache(f, head);
 	for (size_t nr = 0; nr < MAX_NODES && !err; nr++) {
-		if (!read_words(f, node, &node, 1) || node == head)
+		if (!scan_threads_read_words(f, node, &node, 1) || node == head)
 			break;
-		err = add_thread(f, node - f->node_offset);
+		err = scan_threads_add_thread(f, node - f->node_offset);
 	}
 	return err;
 }
@@ -258,8 +261,9 @@ static int look_for_heads(struct thread_finder *f, taddr_t start, taddr_t end)
 		if (snapshot_peek(f->snap, at, bytes, PIECE) != 0)
 			continue;
 		for (size_t i = 0; (i + 2) * f->w <= PIECE && !err; i++)
-			if (may_be_node(f, word_of(f, bytes, i)) &&
-			    may_be_node(f, word_of(f, bytes, i + 1)) && is_list(f, at + i * f->w))
+			if (may_be_node(f, scan_threads_word_of(f, bytes, i)) &&
+			    may_be_node(f, scan_threads_word_of(f, bytes, i + 1)) &&
+			    is_list(f, at + i * f->w))
 				err = add_list(f, at + i * f->w);
 	}
 	return err;

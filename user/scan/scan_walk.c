@@ -15,7 +15,7 @@ void walk_init(struct lost_walk *wk, struct scan *s, enum walk_kind kind, enum s
 	wk->top = BLOCK_NONE;
 }
 
-static void push(struct lost_walk *wk, u32 block)
+static void scan_walk_push(struct lost_walk *wk, u32 block)
 {
 	wk->s->blocks[block].link = wk->top;
 	wk->top = block;
@@ -51,7 +51,7 @@ static bool next_block(struct lost_walk *wk, u32 *block)
 }
 
 /* Enter @block, to which a pointer leads, if the kind of walk enters it. */
-static void look(struct lost_walk *wk, u32 block)
+static void scan_walk_look(struct lost_walk *wk, u32 block)
 {
 	struct scan_block *b = &wk->s->blocks[block];
 
@@ -61,7 +61,7 @@ static void look(struct lost_walk *wk, u32 block)
 		b->verdict = wk->verdict;
 	else
 		b->is_marked = wk->kind == WALK_MARK;
-	push(wk, block);
+	scan_walk_push(wk, block);
 }
 
 static void look_at_oldest(struct lost_walk *wk)
@@ -70,11 +70,11 @@ static void look_at_oldest(struct lost_walk *wk)
 
 	wk->first_target = (at + 1) % WALK_TARGETS;
 	wk->nr_targets--;
-	look(wk, wk->targets[at]);
+	scan_walk_look(wk, wk->targets[at]);
 }
 
 /* Queue the blocks that @block points to. */
-static void follow(struct lost_walk *wk, u32 block)
+static void scan_walk_follow(struct lost_walk *wk, u32 block)
 {
 	struct edge_iter it;
 
@@ -94,10 +94,10 @@ void walk_from(struct lost_walk *wk, u32 block)
 {
 	u32 next;
 
-	push(wk, block);
+	scan_walk_push(wk, block);
 	for (;;) {
 		if (next_block(wk, &next))
-			follow(wk, next);
+			scan_walk_follow(wk, next);
 		else if (wk->nr_targets)
 			look_at_oldest(wk);
 		else

@@ -26,7 +26,7 @@ struct scan_whys {
 	bool *has_stack; /* owned; per mapping: it contains the stack pointer or thread pointer of a thread */
 };
 
-static void see(struct scan_whys *w, u32 block, u32 parent)
+static void scan_why_see(struct scan_whys *w, u32 block, u32 parent)
 {
 	if (w->parents[block] != BLOCK_NONE)
 		return;
@@ -35,7 +35,7 @@ static void see(struct scan_whys *w, u32 block, u32 parent)
 }
 
 /* Search until @goal is seen. */
-static bool spread(struct scan_whys *w, u32 goal)
+static bool scan_why_spread(struct scan_whys *w, u32 goal)
 {
 	while (w->parents[goal] == BLOCK_NONE && w->head < w->tail) {
 		u32 block = w->queue[w->head++];
@@ -44,7 +44,7 @@ static bool spread(struct scan_whys *w, u32 goal)
 		edge_begin(&it, &w->s->edges, block);
 		while (edge_next(&it))
 			if (!w->only_starts || scan_is_start(w->s, it.target, it.offset))
-				see(w, it.target, block);
+				scan_why_see(w, it.target, block);
 	}
 	return w->parents[goal] != BLOCK_NONE;
 }
@@ -63,7 +63,7 @@ static enum seed_class class_of(const struct scan_whys *w, const struct root_ref
 }
 
 /* Begin at one more class of roots. */
-static void seed(struct scan_whys *w, enum seed_class class)
+static void scan_why_seed(struct scan_whys *w, enum seed_class class)
 {
 	const struct scan *s = w->s;
 	struct root_iter it = { &s->roots };
@@ -72,19 +72,19 @@ static void seed(struct scan_whys *w, enum seed_class class)
 	while (class != SEED_UNNAMED && root_next(&it, &ref))
 		if (w->parents[ref.block] == BLOCK_NONE && class_of(w, &ref) == class &&
 		    (!w->only_starts || scan_is_start(s, ref.block, ref.offset)))
-			see(w, ref.block, IS_START);
+			scan_why_see(w, ref.block, IS_START);
 	/* Roots beyond a limit are not kept. Only the blocks that they point to are known. */
 	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
 		if (s->blocks[i].flags & (w->only_starts ? BLOCK_ROOT : BLOCK_ROOT | BLOCK_SEED))
-			see(w, i, IS_START);
+			scan_why_see(w, i, IS_START);
 }
 
 static bool search_for(struct scan_whys *w, u32 goal)
 {
-	while (!spread(w, goal)) {
+	while (!scan_why_spread(w, goal)) {
 		if (w->leader != BLOCK_NONE || w->next_class == NR_SEED_CLASSES)
 			return false;
-		seed(w, w->next_class++);
+		scan_why_seed(w, w->next_class++);
 	}
 	return true;
 }
@@ -107,7 +107,7 @@ static void choose_search(struct scan_whys *w, u32 goal)
 	w->only_starts = only_starts;
 	w->is_begun = true;
 	if (is_lost)
-		see(w, leader, IS_START);
+		scan_why_see(w, leader, IS_START);
 }
 
 /* Bytes from the start of @block to where the pointer from @parent points. */
@@ -124,7 +124,8 @@ static u64 step_offset(const struct scan *s, u32 parent, u32 block)
 }
 
 /* A thread whose stack pointer or thread pointer lies in @map. */
-static const struct snapshot_thread *thread_at(const struct snapshot *snap, const struct snapshot_map *map)
+static const struct snapshot_thread *scan_why_thread_at(const struct snapshot *snap,
+							const struct snapshot_map *map)
 {
 	for (size_t i = 0; i < snap->nr_threads; i++) {
 		const struct snapshot_thread *t = &snap->threads[i];
@@ -145,7 +146,7 @@ static void describe_root(const struct scan *s, u64 where, struct scan_root *roo
 		root->kind = ROOT_MEMORY;
 		root->addr = WHERE_VALUE(where);
 		root->map = snapshot_map_find(snap, root->addr);
-		thread = root->map ? thread_at(snap, root->map) : NULL;
+		thread = root->map ? scan_why_thread_at(snap, root->map) : NULL;
 		root->tid = thread ? thread->tid : 0;
 		root->tp = thread ? thread->tp : 0;
 		return;
@@ -280,7 +281,7 @@ static void own_spread(struct scan_whys *w)
 		edge_begin(&it, &w->s->edges, block);
 		while (edge_next(&it))
 			if (!w->only_starts || scan_is_start(w->s, it.target, it.offset))
-				see(w, it.target, w->parents[block]);
+				scan_why_see(w, it.target, w->parents[block]);
 	}
 }
 
@@ -295,14 +296,14 @@ static void own_from(struct scan_whys *w, enum seed_class class)
 	for (u32 root = 0; class != SEED_UNNAMED && root_next(&it, &ref); root++)
 		if (w->parents[ref.block] == BLOCK_NONE && class_of(w, &ref) == class &&
 		    (!w->only_starts || scan_is_start(s, ref.block, ref.offset)))
-			see(w, ref.block, root);
+			scan_why_see(w, ref.block, root);
 	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
 		if (s->blocks[i].flags & flags)
-			see(w, i, (u32)s->roots.nr);
+			scan_why_see(w, i, (u32)s->roots.nr);
 	own_spread(w);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int scan_why_by_bytes(const void *a, const void *b)
 {
 	const struct scan_owner *x = a, *y = b;
 
@@ -373,7 +374,7 @@ int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most
 			own_from(w, class);
 	}
 	*nr = sum_owners(w, owners);
-	qsort(owners, *nr, sizeof(*owners), by_bytes);
+	qsort(owners, *nr, sizeof(*owners), scan_why_by_bytes);
 	for (size_t i = 0; i < *nr && i < most; i++)
 		if (owners[i].is_known)
 			describe_root(s, owners[i].where, &owners[i].root);

@@ -77,7 +77,7 @@ struct map_joining {
 };
 
 /* Parse one line of /proc/PID/maps, of @len bytes without its newline. -EAGAIN: it is of no interest. */
-static int parse_map(struct map_joining *r, char *text, size_t len, struct snapshot_map *map)
+static int snapshot_parse_map(struct map_joining *r, char *text, size_t len, struct snapshot_map *map)
 {
 	struct map_line line;
 
@@ -98,7 +98,7 @@ static int parse_map(struct map_joining *r, char *text, size_t len, struct snaps
 	return map->path ? 0 : -ENOMEM;
 }
 
-static bool continues(const struct snapshot_map *last, const struct snapshot_map *map)
+static bool snapshot_continues(const struct snapshot_map *last, const struct snapshot_map *map)
 {
 	return last->end == map->start && last->is_executable && map->is_executable &&
 	       last->file_offset + (last->end - last->start) == map->file_offset;
@@ -111,7 +111,7 @@ static bool join_copy(struct snapshot *s, struct map_joining *r, const struct sn
 	bool ends_in_copy = r->ends_in_copy;
 
 	r->ends_in_copy = map->is_copy;
-	if (!last || !last->ino || !map->ino || !continues(last, map))
+	if (!last || !last->ino || !map->ino || !snapshot_continues(last, map))
 		return false;
 	if (last->is_copy && !map->is_copy) {
 		taddr_t start = last->start;
@@ -130,7 +130,7 @@ static bool join_copy(struct snapshot *s, struct map_joining *r, const struct sn
 	return true;
 }
 
-static int add_map(struct snapshot *s, struct map_joining *r, const struct snapshot_map *map)
+static int snapshot_add_map(struct snapshot *s, struct map_joining *r, const struct snapshot_map *map)
 {
 	int err = array_reserve(s->maps, r->max, s->nr_maps + 1);
 
@@ -175,12 +175,12 @@ int snapshot_read_maps(struct snapshot *s)
 		struct snapshot_map map = { 0 };
 		int err;
 
-		err = parse_map(&r, line, (size_t)len - 1, &map);
+		err = snapshot_parse_map(&r, line, (size_t)len - 1, &map);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
 			continue;
-		err = map.start < last ? -EINVAL : add_map(s, &r, &map);
+		err = map.start < last ? -EINVAL : snapshot_add_map(s, &r, &map);
 		if (err) {
 			free(map.path);
 			return err;

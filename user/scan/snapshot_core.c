@@ -113,7 +113,7 @@ static int open_below(const char *root, const char *path)
 }
 
 /* Open the file of mapping @head, which has its first bytes, if it is the one that was mapped. */
-static int open_file(const struct core_snapshot *cs, u32 head)
+static int snapshot_core_open_file(const struct core_snapshot *cs, u32 head)
 {
 	const struct snapshot_map *m = &cs->base.maps[head];
 	const struct core_part *part = &cs->parts[head];
@@ -136,7 +136,7 @@ static int open_file(const struct core_snapshot *cs, u32 head)
 }
 
 /* Read from the file of a mapping what the core left out. Past the end of the file are zeros. */
-static int read_file(struct core_snapshot *cs, size_t map, taddr_t addr, u8 *buf, size_t len)
+static int snapshot_core_read_file(struct core_snapshot *cs, size_t map, taddr_t addr, u8 *buf, size_t len)
 {
 	const struct snapshot_map *m = &cs->base.maps[map];
 	u32 head = cs->parts[map].head;
@@ -147,7 +147,7 @@ static int read_file(struct core_snapshot *cs, size_t map, taddr_t addr, u8 *buf
 	if (!m->ino || m->is_shared || !file || file->was_refused)
 		return -ENODATA;
 	if (file->file < 0) {
-		once = open_file(cs, head);
+		once = snapshot_core_open_file(cs, head);
 		file->was_refused = once < 0;
 		if (once < 0)
 			return -ENODATA;
@@ -180,7 +180,7 @@ static int core_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 		room = at < part->size ? part->size - at : m->end - addr;
 		room = room < len ? room : len;
 		err = at < part->size ? core_read_at(&cs->file, part->offset + at, to, room)
-				      : read_file(cs, (size_t)(m - s->maps), addr, to, room);
+				      : snapshot_core_read_file(cs, (size_t)(m - s->maps), addr, to, room);
 		if (err)
 			return err;
 		addr += room;
@@ -191,7 +191,7 @@ static int core_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 }
 
 /* Is the mapping one that may hold pointers to blocks? Relocated data is read only now. */
-static bool is_wanted(const struct snapshot_map *m)
+static bool snapshot_core_is_wanted(const struct snapshot_map *m)
 {
 	return m->is_writable || (m->ino && m->is_readable && !m->is_executable);
 }
@@ -223,7 +223,7 @@ static int core_read(struct snapshot *s, const struct snapshot_visitor *visitor)
 	int err = buffer ? 0 : -ENOMEM;
 
 	for (u32 i = 0; i < s->nr_maps && !err; i++)
-		if (is_wanted(&s->maps[i]))
+		if (snapshot_core_is_wanted(&s->maps[i]))
 			err = show_map(cs, i, buffer, visitor);
 	return err;
 }
@@ -265,7 +265,8 @@ struct header_layout {
 static const struct header_layout header_32 = { 28, 32, 42, 44, 28, 32, 24, 4, 8, 16, 20 };
 static const struct header_layout header_64 = { 32, 40, 54, 56, 44, 56, 4, 8, 16, 32, 40 };
 
-static int add_map(struct core_snapshot *cs, const struct header_layout *l, const u8 *p, u64 *last)
+static int snapshot_core_add_map(struct core_snapshot *cs, const struct header_layout *l, const u8 *p,
+				 u64 *last)
 {
 	const struct core_file *c = &cs->file;
 	u32 flags = (u32)core_value(c, p + l->flags, 4);
@@ -305,7 +306,7 @@ static int take_notes(struct core_file *c, u64 offset, u64 len)
 	return 0;
 }
 
-static int read_headers(struct core_snapshot *cs)
+static int snapshot_core_read_headers(struct core_snapshot *cs)
 {
 	struct core_file *c = &cs->file;
 	const struct header_layout *l = c->w == 8 ? &header_64 : &header_32;
@@ -332,7 +333,7 @@ static int read_headers(struct core_snapshot *cs)
 	err = core_read_at(c, at, headers, nr * l->segment);
 	for (u64 i = 0; i < nr && !err; i++)
 		if (core_value(c, headers + i * l->segment, 4) == PT_LOAD)
-			err = add_map(cs, l, headers + i * l->segment, &last);
+			err = snapshot_core_add_map(cs, l, headers + i * l->segment, &last);
 	for (u64 i = 0; i < nr && !err; i++) {
 		const u8 *p = headers + i * l->segment;
 
@@ -412,7 +413,7 @@ int snapshot_core_new(struct snapshot **out, int fd, const char *sysroot, struct
 		cs->base.word_size = cs->file.w;
 		cs->base.is_big_endian = cs->file.is_big;
 		cs->base.red_zone = arch_red_zone(cs->file.w);
-		err = read_headers(cs);
+		err = snapshot_core_read_headers(cs);
 	}
 	if (!err) {
 		find_heads(cs);

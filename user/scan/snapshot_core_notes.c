@@ -64,7 +64,7 @@ static int add_words(struct core_file *c, const u8 *p, u64 len, u32 where)
 	return err;
 }
 
-static u64 reg(const struct core_file *c, const u8 *regs, s16 i)
+static u64 snapshot_core_notes_reg(const struct core_file *c, const u8 *regs, s16 i)
 {
 	return i == NONE ? 0 : core_value(c, regs + (size_t)i * c->w, c->w);
 }
@@ -83,11 +83,12 @@ static int take_status(struct core_file *c, const u8 *p, u64 len)
 	err = array_reserve(s->threads, c->max_threads, s->nr_threads + 1);
 	if (err)
 		return err;
-	s->threads[s->nr_threads++] = (struct snapshot_thread){ .tid = (pid_t)core_value(c, p + l->pid, 4),
-								.sp = reg(c, regs, l->sp),
-								.tp = reg(c, regs, l->tp),
-								.pc = reg(c, regs, l->pc),
-								.fp = reg(c, regs, l->fp) };
+	s->threads[s->nr_threads++] =
+		(struct snapshot_thread){ .tid = (pid_t)core_value(c, p + l->pid, 4),
+					  .sp = snapshot_core_notes_reg(c, regs, l->sp),
+					  .tp = snapshot_core_notes_reg(c, regs, l->tp),
+					  .pc = snapshot_core_notes_reg(c, regs, l->pc),
+					  .fp = snapshot_core_notes_reg(c, regs, l->fp) };
 	if (s->nr_threads == 1)
 		s->pid = s->mem_tid = s->threads[0].tid;
 	return add_words(c, regs, (u64)l->nr * l->w, 0);
@@ -119,7 +120,7 @@ static int take_386_tls(struct core_file *c, const u8 *p, u64 len)
 	return 0;
 }
 
-static int take_process(struct core_file *c, const u8 *p, u64 len)
+static int snapshot_core_notes_take_process(struct core_file *c, const u8 *p, u64 len)
 {
 	size_t pid = c->w == 8 ? 24 : 12, name = c->w == 8 ? 40 : 28;
 
@@ -188,12 +189,13 @@ static const struct taker {
 	u32 type;
 	int (*take)(struct core_file *c, const u8 *p, u64 len);
 } takers[] = {
-	{ NT_PRSTATUS, take_status }, { NT_FPREGSET, take_vector }, { NT_X86_XSTATE, take_vector },
-	{ NT_386_TLS, take_386_tls }, { NT_ARM_TLS, take_arm_tls }, { NT_PRPSINFO, take_process },
-	{ NT_AUXV, take_auxv },	      { NT_FILE, take_files },
+	{ NT_PRSTATUS, take_status },	{ NT_FPREGSET, take_vector },
+	{ NT_X86_XSTATE, take_vector }, { NT_386_TLS, take_386_tls },
+	{ NT_ARM_TLS, take_arm_tls },	{ NT_PRPSINFO, snapshot_core_notes_take_process },
+	{ NT_AUXV, take_auxv },		{ NT_FILE, take_files },
 };
 
-static int take_note(struct core_file *c, u32 type, const u8 *p, u64 len)
+static int snapshot_core_notes_take_note(struct core_file *c, u32 type, const u8 *p, u64 len)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(takers); i++)
 		if (takers[i].type == type)
@@ -220,7 +222,7 @@ int core_take_notes(struct core_file *c, u64 offset, u64 len)
 
 		if (body > len || size > len - body)
 			return -EINVAL;
-		err = take_note(c, type, notes + body, size);
+		err = snapshot_core_notes_take_note(c, type, notes + body, size);
 		at = body + ((size + 3) & ~3ULL);
 	}
 	return err;

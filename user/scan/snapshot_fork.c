@@ -31,7 +31,7 @@ enum {
 };
 
 /* If memory runs out, the kernel shall kill the copy and not the process. */
-static void die_first(pid_t pid)
+static void snapshot_fork_die_first(pid_t pid)
 {
 	auto_close int fd = -1;
 	char path[40];
@@ -54,7 +54,7 @@ static int fork_by(struct held_caller *by, void *ctx)
 	c->pid = r.child;
 	c->ns_pid = (pid_t)r.result;
 	if (c->pid) {
-		die_first(c->pid);
+		snapshot_fork_die_first(c->pid);
 		return 0;
 	}
 	return r.result < 0 ? (int)r.result : -ESRCH;
@@ -150,7 +150,7 @@ static bool is_zombie(pid_t pid)
 }
 
 /* Let any thread of the process wait for the copy. */
-static void reap(const struct process_copy *c)
+static void snapshot_fork_reap(const struct process_copy *c)
 {
 	auto_free struct thread_call *call = malloc(sizeof(*call));
 	auto_free pid_t *tids = NULL;
@@ -173,7 +173,7 @@ void process_copy_end(struct process_copy *c)
 	if (c->holder)
 		reap_by_holder(c);
 	else
-		reap(c);
+		snapshot_fork_reap(c);
 	if (is_zombie(c->pid))
 		warn("scan: PID %d: its copy, PID %d, stays a zombie until the process ends", (int)c->parent,
 		     (int)c->pid);

@@ -164,7 +164,8 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 	return true;
 }
 
-static int make_spans(struct memory_stream *m, const struct snapshot *s, const struct memory_options *o)
+static int snapshot_memory_make_spans(struct memory_stream *m, const struct snapshot *s,
+				      const struct memory_options *o)
 {
 	m->spans = calloc(s->nr_maps ? s->nr_maps : 1, sizeof(*m->spans));
 	if (!m->spans)
@@ -287,7 +288,7 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, cons
 	m->page = (u64)sysconf(_SC_PAGESIZE);
 	m->deadline_ns = o->deadline_ns;
 	m->nr_jobs = s->nr_jobs;
-	err = make_spans(m, s, o);
+	err = snapshot_memory_make_spans(m, s, o);
 	if (!err)
 		err = open_files(m, o->tid);
 	if (err) {
@@ -339,7 +340,7 @@ static int find_by_scan(struct memory_stream *m, const struct memory_span *span)
 	return nr;
 }
 
-static bool is_wanted(const struct memory_span *span, u64 entry)
+static bool snapshot_memory_is_wanted(const struct memory_span *span, u64 entry)
 {
 	if (!(entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) || (entry & ENTRY_GUARD))
 		return false;
@@ -347,7 +348,7 @@ static bool is_wanted(const struct memory_span *span, u64 entry)
 }
 
 /* Make one run of the rest of the span. */
-static int take_rest(struct plan *plan, const struct memory_span *span)
+static int snapshot_memory_take_rest(struct plan *plan, const struct memory_span *span)
 {
 	plan->runs[0] = (struct page_run){ .start = plan->pos, .end = span->end };
 	plan->pos = span->end;
@@ -366,12 +367,12 @@ static int find_by_entries(struct memory_stream *m, const struct memory_span *sp
 	want = (want < NR_ENTRIES ? want : NR_ENTRIES) * sizeof(*entries);
 	len = pread(m->pagemap, entries, want, (off_t)(plan->pos / m->page * sizeof(*entries)));
 	if (len < (ssize_t)sizeof(*entries))
-		return take_rest(plan, span); /* not known: read all */
+		return snapshot_memory_take_rest(plan, span); /* not known: read all */
 	nr = (size_t)len / sizeof(*entries);
 	for (size_t i = 0; i < nr; i++, plan->pos += m->page) {
 		bool is_next = nr_runs && plan->runs[nr_runs - 1].end == plan->pos;
 
-		if (!is_wanted(span, entries[i]))
+		if (!snapshot_memory_is_wanted(span, entries[i]))
 			continue;
 		if (!is_next && nr_runs == NR_RUNS)
 			break;
@@ -413,7 +414,7 @@ static int find_by_seek(struct memory_stream *m, const struct memory_span *span)
 }
 
 /* Like find_by_scan(): the pages that heaptap keeps. */
-static int find_kept(struct memory_stream *m, const struct memory_span *span)
+static int snapshot_memory_find_kept(struct memory_stream *m, const struct memory_span *span)
 {
 	struct plan *plan = &m->plan;
 	const struct page_copy *kept = &m->kept;
@@ -431,12 +432,12 @@ static int find_kept(struct memory_stream *m, const struct memory_span *span)
 }
 
 /* Find runs of the present span from plan.pos on, and advance plan.pos. Returns how many, or -errno. */
-static int find_runs(struct memory_stream *m, struct memory_span *span)
+static int snapshot_memory_find_runs(struct memory_stream *m, struct memory_span *span)
 {
 	int nr = span->mode == SPAN_SHMEM ? find_by_seek(m, span) : -ENOTTY;
 
 	if (HAS_COPIES && span->mode == SPAN_KEPT)
-		return find_kept(m, span);
+		return snapshot_memory_find_kept(m, span);
 	if (nr != -ENOTTY)
 		return nr;
 	if (span->mode == SPAN_SHMEM)
@@ -448,14 +449,14 @@ static int find_runs(struct memory_stream *m, struct memory_span *span)
 		return 0;
 	}
 	if (m->pagemap < 0)
-		return take_rest(&m->plan, span);
+		return snapshot_memory_take_rest(&m->plan, span);
 	if (!m->plan.has_scan)
 		return find_by_entries(m, span);
 	nr = find_by_scan(m, span);
 	if (nr != -ENOTTY && nr != -EINVAL)
 		return nr;
 	m->plan.has_scan = false;
-	return find_runs(m, span);
+	return snapshot_memory_find_runs(m, span);
 }
 
 /* -ESRCH if the address space is gone: then no page is found, and read() returns 0. */
@@ -480,7 +481,7 @@ static int next_run(struct memory_stream *m)
 			plan->is_begun = true;
 		}
 		if (plan->next_run == plan->nr_runs) {
-			int nr = plan->pos < span->end ? find_runs(m, span) : 0;
+			int nr = plan->pos < span->end ? snapshot_memory_find_runs(m, span) : 0;
 
 			if (nr < 0)
 				return nr;
@@ -550,7 +551,7 @@ static int begin_piece(struct memory_stream *m, struct memory_piece *piece)
 }
 
 /* Enter the visitor, which exists while workers are inside. False if it may not exist any more. */
-static bool enter(struct memory_stream *m, u64 nr_bytes)
+static bool snapshot_memory_enter(struct memory_stream *m, u64 nr_bytes)
 {
 	bool is_over;
 
@@ -565,7 +566,7 @@ static bool enter(struct memory_stream *m, u64 nr_bytes)
 }
 
 /* Leave the visitor. The lock is held. The first error ends all workers. */
-static void leave(struct memory_stream *m, int err)
+static void snapshot_memory_leave(struct memory_stream *m, int err)
 {
 	m->nr_inside--;
 	if (err && !m->is_over) {
@@ -575,21 +576,22 @@ static void leave(struct memory_stream *m, int err)
 	pthread_cond_broadcast(&m->changed);
 }
 
-static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *chunk)
+static int snapshot_memory_show(struct memory_stream *m, u32 part, const struct snapshot_chunk *chunk)
 {
 	int err;
 
-	if (!enter(m, chunk->len))
+	if (!snapshot_memory_enter(m, chunk->len))
 		return -ECANCELED;
 	err = m->visitor.look(m->visitor.ctx, part, chunk);
 	pthread_mutex_lock(&m->lock);
-	leave(m, err);
+	snapshot_memory_leave(m, err);
 	pthread_mutex_unlock(&m->lock);
 	return err;
 }
 
 /* Like proc_memory_read(), into @buffer or elsewhere: *@data. What heaptap keeps comes first, and stays where it is. */
-static ssize_t read_some(struct memory_stream *m, taddr_t addr, u8 *buffer, size_t len, const u8 **data)
+static ssize_t snapshot_memory_read_some(struct memory_stream *m, taddr_t addr, u8 *buffer, size_t len,
+					 const u8 **data)
 {
 	*data = HAS_COPIES ? page_copy_at(&m->kept, addr, &len) : NULL;
 	if (*data)
@@ -606,7 +608,7 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 
 	while (at < end && !err) {
 		struct snapshot_chunk chunk = { .addr = at, .map = run->map };
-		ssize_t len = read_some(m, at, buffer, end - at, &chunk.data);
+		ssize_t len = snapshot_memory_read_some(m, at, buffer, end - at, &chunk.data);
 
 		if (len == 0)
 			return -ESRCH; /* the address space is gone */
@@ -618,7 +620,7 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 			continue;
 		}
 		chunk.len = (size_t)len;
-		err = show(m, part, &chunk);
+		err = snapshot_memory_show(m, part, &chunk);
 		at += (u64)len;
 	}
 	return err;
@@ -640,7 +642,7 @@ static void end_piece(struct memory_stream *m, u32 part)
 		pthread_mutex_lock(&m->lock);
 		m->is_handing = m->is_shown[next] = false;
 		m->nr_done++;
-		leave(m, err);
+		snapshot_memory_leave(m, err);
 	}
 	pthread_mutex_unlock(&m->lock);
 }

@@ -101,14 +101,14 @@ int snapshot_pause_look(struct snapshot_pause *out, pid_t pid, u32 nr_jobs, bool
 	return 0;
 }
 
-static double kib(u64 bytes)
+static double snapshot_pause_kib(u64 bytes)
 {
 	return (double)bytes / 1024;
 }
 
 u64 snapshot_pause_ns(const struct snapshot_pause *p, enum snapshot_way way, u64 rest_bytes)
 {
-	double own = kib(p->own_bytes), shared = kib(p->shared_bytes);
+	double own = snapshot_pause_kib(p->own_bytes), shared = snapshot_pause_kib(p->shared_bytes);
 	u32 jobs = p->nr_jobs < MAX_READERS ? p->nr_jobs : MAX_READERS;
 	double ns = STOP_NS * p->slow + (double)p->nr_threads * THREAD_NS * p->busy;
 
@@ -117,7 +117,9 @@ u64 snapshot_pause_ns(const struct snapshot_pause *p, enum snapshot_way way, u64
 		ns += own / 1024 * FORK_NS_A_MIB * p->busy + shared * KEEP_NS_A_KIB * p->slow;
 		break;
 	case SNAPSHOT_PRECOPY:
-		ns += (own / 1024 * PRECOPY_NS_A_MIB + (shared + kib(rest_bytes)) * KEEP_NS_A_KIB) * p->slow;
+		ns += (own / 1024 * PRECOPY_NS_A_MIB +
+		       (shared + snapshot_pause_kib(rest_bytes)) * KEEP_NS_A_KIB) *
+		      p->slow;
 		break;
 	default:
 		ns += (own + shared) * READ_NS_A_KIB / jobs * p->slow;

@@ -29,7 +29,7 @@ bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs, bool walks_books)
 }
 
 /* Memory of files and shared memory is in no copy. */
-static bool is_short(const struct snapshot_plan_options *o)
+static bool snapshot_plan_is_short(const struct snapshot_plan_options *o)
 {
 	struct proc_status status = { 0 };
 
@@ -39,8 +39,8 @@ static bool is_short(const struct snapshot_plan_options *o)
 }
 
 /* Where the user chose the way, the refusal matters; else there is another way, unless it is for lack of memory. */
-static void refuse(const struct snapshot_plan_options *o, const char *way, int err,
-		   const struct snapshot_price *price)
+static void snapshot_plan_refuse(const struct snapshot_plan_options *o, const char *way, int err,
+				 const struct snapshot_price *price)
 {
 	enum log_level level = o->way != SNAPSHOT_AUTO		      ? LOG_WARN
 			       : err == -EDQUOT && !o->is_price_known ? LOG_INFO
@@ -56,8 +56,8 @@ static void refuse(const struct snapshot_plan_options *o, const char *way, int e
 }
 
 /* A copy that takes little of what there is needs no line of its own. */
-static void tell_price(const struct snapshot_plan_options *o, const char *how,
-		       const struct snapshot_price *price)
+static void snapshot_plan_tell_price(const struct snapshot_plan_options *o, const char *how,
+				     const struct snapshot_price *price)
 {
 	bool is_dear = price->bytes > price->room / DEAR_SHARE && !o->is_price_known;
 
@@ -72,11 +72,11 @@ static int plan_fork(struct snapshot_plan *p, const struct snapshot_plan_options
 	int err = snapshot_price_fork(&price, o->pid, o->max_copy);
 
 	if (err) {
-		refuse(o, "fork", err, &price);
+		snapshot_plan_refuse(o, "fork", err, &price);
 		return err;
 	}
 	p->way = SNAPSHOT_FORK;
-	tell_price(o, "by a fork", &price);
+	snapshot_plan_tell_price(o, "by a fork", &price);
 	return 0;
 }
 
@@ -93,17 +93,17 @@ static int plan_precopy(struct snapshot_plan *p, const struct snapshot_plan_opti
 	if (!err)
 		err = precopy_new(&p->precopy, o->pid, &po);
 	if (err) {
-		refuse(o, "precopy", err, &price);
+		snapshot_plan_refuse(o, "precopy", err, &price);
 		return err;
 	}
 	p->way = SNAPSHOT_PRECOPY;
-	tell_price(o, "while it runs", &price);
+	snapshot_plan_tell_price(o, "while it runs", &price);
 	return 0;
 }
 
 void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o)
 {
-	bool is_auto = o->way == SNAPSHOT_AUTO && !is_short(o);
+	bool is_auto = o->way == SNAPSHOT_AUTO && !snapshot_plan_is_short(o);
 
 	*out = (struct snapshot_plan){ .way = SNAPSHOT_STOP };
 	if ((o->way == SNAPSHOT_PRECOPY || is_auto) && !plan_precopy(out, o))
@@ -126,7 +126,7 @@ void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_opti
 	p->way = SNAPSHOT_STOP;
 	if (err == -ECANCELED)
 		return;
-	refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
+	snapshot_plan_refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
 	if (o->way == SNAPSHOT_AUTO && plan_fork(p, o))
 		debug("scan: PID %d: no copy", (int)o->pid);
 }

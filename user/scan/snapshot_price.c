@@ -16,7 +16,7 @@
 enum { MAX_PATH = 4096, MAX_LEVELS = 64 };
 
 /* The number behind @key in the file @dir/@name; NULL: the only number of the file. False: it has none. */
-static bool read_number(const char *dir, const char *name, const char *key, u64 *out)
+static bool snapshot_price_read_number(const char *dir, const char *name, const char *key, u64 *out)
 {
 	auto_fclose FILE *f = NULL;
 	char path[MAX_PATH + 64], line[256];
@@ -88,9 +88,10 @@ static u64 room_of(const char *dir, const struct memory_files *f)
 {
 	u64 max, now, spare = 0;
 
-	if (!read_number(dir, f->max, NULL, &max) || !read_number(dir, f->now, NULL, &now))
+	if (!snapshot_price_read_number(dir, f->max, NULL, &max) ||
+	    !snapshot_price_read_number(dir, f->now, NULL, &now))
 		return UINT64_MAX;
-	if (!read_number(dir, "memory.stat", f->spare, &spare))
+	if (!snapshot_price_read_number(dir, "memory.stat", f->spare, &spare))
 		spare = 0;
 	now -= spare < now ? spare : now;
 	return max > now ? max - now : 0;
@@ -116,7 +117,7 @@ u64 snapshot_price_room(pid_t pid)
 	char dir[MAX_PATH];
 	u64 room = UINT64_MAX, kib, here;
 
-	if (read_number("/proc", "meminfo", "MemAvailable:", &kib))
+	if (snapshot_price_read_number("/proc", "meminfo", "MemAvailable:", &kib))
 		room = kib << 10;
 	here = find_cgroup(pid, "0", "", dir) ? least_room(dir, &second_version) : UINT64_MAX;
 	room = here < room ? here : room;
@@ -133,8 +134,8 @@ static bool may_fork(pid_t pid)
 	if (!find_cgroup(pid, "0", "", dir))
 		return true;
 	for (int i = 0; i < MAX_LEVELS; i++) {
-		if (read_number(dir, "pids.max", NULL, &max) &&
-		    read_number(dir, "pids.current", NULL, &now) && now >= max)
+		if (snapshot_price_read_number(dir, "pids.max", NULL, &max) &&
+		    snapshot_price_read_number(dir, "pids.current", NULL, &now) && now >= max)
 			return false;
 		if (!go_up(dir))
 			break;

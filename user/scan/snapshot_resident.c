@@ -22,7 +22,7 @@ static const struct {
 	{ "Shared_Hugetlb:", true, true },
 };
 
-static void add_line(struct resident_map *map, const char *line)
+static void snapshot_resident_add_line(struct resident_map *map, const char *line)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		u64 bytes;
@@ -54,7 +54,7 @@ int resident_read(struct resident_map **out, size_t *nr, pid_t tid)
 
 		if (maps_parse_line(line, (size_t)len - 1, &map)) {
 			if (*nr)
-				add_line(&maps[*nr - 1], line);
+				snapshot_resident_add_line(&maps[*nr - 1], line);
 			continue;
 		}
 		if (array_reserve(maps, max, *nr + 1))

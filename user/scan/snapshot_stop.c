@@ -132,7 +132,7 @@ static void note_pause(struct stop_snapshot *st)
 		st->base.pause_ns = clock_now_ns() - st->started_ns;
 }
 
-static void trace(void *arg)
+static void snapshot_stop_trace(void *arg)
 {
 	struct stop_snapshot *st = arg;
 
@@ -166,8 +166,8 @@ static void *tracer_main(void *arg)
 {
 	struct stop_snapshot *st = arg;
 
-	if (IS_AGENT || !st->wants_copy || outliving_run(&st->outliving, trace, st))
-		trace(st);
+	if (IS_AGENT || !st->wants_copy || outliving_run(&st->outliving, snapshot_stop_trace, st))
+		snapshot_stop_trace(st);
 	return NULL;
 }
 
@@ -345,7 +345,7 @@ static int open_pagemap(pid_t pid)
  * Find the mappings that the copy shares with others, or lacks (MADV_DONTFORK, MADV_WIPEONFORK). Returns how many, or
  * -errno.
  */
-static int find_kept(const struct stop_snapshot *st, bool *is_kept)
+static int snapshot_stop_find_kept(const struct stop_snapshot *st, bool *is_kept)
 {
 	struct snapshot copy = { .pid = st->copy.pid, .mem_tid = st->copy.pid };
 	auto_close int theirs = open_pagemap(st->base.mem_tid), own = open_pagemap(st->copy.pid);
@@ -387,7 +387,7 @@ static int turn_to_copy(struct stop_snapshot *st)
 {
 	auto_free bool *is_kept = calloc(st->base.nr_maps + 1, sizeof(*is_kept));
 	struct page_copy kept = { 0 };
-	int err = is_kept ? find_kept(st, is_kept) : -ENOMEM;
+	int err = is_kept ? snapshot_stop_find_kept(st, is_kept) : -ENOMEM;
 
 	if (err > 0)
 		err = keep_memory(st, is_kept, &kept);
@@ -437,7 +437,7 @@ static int finish_precopy(struct stop_snapshot *st)
 }
 
 /* After an error the copy stays until the process runs again: only then can one of its threads wait for it. */
-static int make_copy(struct stop_snapshot *st)
+static int snapshot_stop_make_copy(struct stop_snapshot *st)
 {
 	int err;
 
@@ -475,7 +475,7 @@ static int stop_copy(struct snapshot *s)
 	if (!IS_AGENT && st->precopy && st->state == STOP_STOPPED)
 		err = finish_precopy(st);
 	else if (st->wants_copy && st->state == STOP_STOPPED)
-		err = make_copy(st);
+		err = snapshot_stop_make_copy(st);
 	if (err && err != -ECANCELED)
 		warn("scan: PID %d: it cannot be copied: %s", s->pid, scan_reason_copy(err));
 	return err;
@@ -511,7 +511,7 @@ static void read_elf_class(struct snapshot *s)
 }
 
 /* Read all but registers and memory, while the process is stopped. */
-static int read_moment(struct stop_snapshot *st, const struct snapshot_options *options)
+static int snapshot_stop_read_moment(struct stop_snapshot *st, const struct snapshot_options *options)
 {
 	const struct memory_options mo = { .tid = st->base.mem_tid, .deadline_ns = st->deadline_ns };
 	int err = snapshot_read_maps(&st->base);
@@ -552,7 +552,7 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->deadline_ns = st->started_ns + max_pause_ns;
 	err = options->is_traced ? stop_here(st) : start_tracer(st);
 	if (!err)
-		err = read_moment(st, options);
+		err = snapshot_stop_read_moment(st, options);
 	if (err) {
 		error("scan: PID %d: %s", pid, scan_reason(err, pid, max_pause_ns).text);
 		snapshot_free(&st->base);

@@ -36,7 +36,7 @@ static int add_registers(struct snapshot *s, const struct arch_regs *regs, u32 o
 	return 0;
 }
 
-static struct snapshot_thread thread_of(const struct arch_regs *regs, pid_t tid)
+static struct snapshot_thread snapshot_threads_thread_of(const struct arch_regs *regs, pid_t tid)
 {
 	struct snapshot_thread thread = { .tid = tid, .sp = regs->sp, .tp = regs->tp };
 	struct arch_frame frame;
@@ -70,7 +70,7 @@ int snapshot_read_registers(struct snapshot *s, const struct stopped_threads *st
 		err = is_held ? holder->read_regs(holder->ctx, t->tid, regs) : arch_regs_read(regs, t->tid);
 		if (err)
 			continue; /* killed since the stop: its stack counts as plain memory */
-		s->threads[s->nr_threads++] = thread_of(regs, t->tid);
+		s->threads[s->nr_threads++] = snapshot_threads_thread_of(regs, t->tid);
 		s->word_size = s->word_size > regs->word_size ? s->word_size : regs->word_size;
 		err = add_registers(s, regs, owner, 0, regs->nr_general);
 		if (!err && !regs->is_exiting)

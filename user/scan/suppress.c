@@ -149,7 +149,7 @@ int suppress_match(const struct suppress_list *list, enum scan_verdict verdict,
 }
 
 /* Write @text as a line. A byte that is no text, or would end the line, becomes ?, which matches any byte. */
-static void put_line(FILE *out, const char *key, const char *text)
+static void suppress_put_line(FILE *out, const char *key, const char *text)
 {
 	fprintf(out, "   %s", key);
 	escape_pattern(out, text);
@@ -160,7 +160,7 @@ int suppress_write(FILE *out, const char *name, enum scan_verdict verdict,
 		   const struct suppress_frame *frames, size_t nr)
 {
 	fputs("{\n", out);
-	put_line(out, "", *name ? name : "leak");
+	suppress_put_line(out, "", *name ? name : "leak");
 	fputs("   Memcheck:Leak\n", out);
 	if (verdict >= SCAN_REACHABLE && verdict <= SCAN_INDIRECT)
 		fprintf(out, "   match-leak-kinds: %s\n", scan_verdict_name(verdict));
@@ -168,9 +168,9 @@ int suppress_write(FILE *out, const char *name, enum scan_verdict verdict,
 		const struct suppress_frame *frame = &frames[i];
 
 		if (frame->linkage || frame->function)
-			put_line(out, "fun:", frame->linkage ? frame->linkage : frame->function);
+			suppress_put_line(out, "fun:", frame->linkage ? frame->linkage : frame->function);
 		else
-			put_line(out, "obj:", frame->object ? frame->object : "*");
+			suppress_put_line(out, "obj:", frame->object ? frame->object : "*");
 	}
 	fputs("}\n", out);
 	return ferror(out) ? -EIO : 0;

@@ -35,14 +35,15 @@ struct suppress_parser {
 	bool is_for_others;	   /* the block is for another tool or another error: do not keep it */
 };
 
-static int complain(const struct suppress_parser *p, size_t line, const char *what, const char *which)
+static int suppress_parse_complain(const struct suppress_parser *p, size_t line, const char *what,
+				   const char *which)
 {
 	error("suppressions: %s:%zu: %s%s%s", p->name, line, what, which ? ": " : "", which ? which : "");
 	return -EINVAL;
 }
 
 /* Read the next line into p->line. 1; 0 at the end; -EINVAL. */
-static int next_line(struct suppress_parser *p)
+static int suppress_parse_next_line(struct suppress_parser *p)
 {
 	const char *stop, *next;
 
@@ -59,9 +60,9 @@ static int next_line(struct suppress_parser *p)
 	while (stop > p->at && isspace((unsigned char)stop[-1]))
 		stop--;
 	if (stop - p->at >= MAX_LINE)
-		return complain(p, p->nr_line, "line too long", NULL);
+		return suppress_parse_complain(p, p->nr_line, "line too long", NULL);
 	if (memchr(p->at, '\0', (size_t)(stop - p->at)))
-		return complain(p, p->nr_line, "not a text file", NULL);
+		return suppress_parse_complain(p, p->nr_line, "not a text file", NULL);
 	memcpy(p->line, p->at, (size_t)(stop - p->at));
 	p->line[stop - p->at] = '\0';
 	p->at = next;
@@ -81,14 +82,14 @@ static int add_rule(struct suppress_list *list, const struct suppress_rule *rule
 	return err;
 }
 
-static int keep(struct suppress_parser *p, struct suppress_rule *rule)
+static int suppress_parse_keep(struct suppress_parser *p, struct suppress_rule *rule)
 {
 	int err = add_rule(p->list, rule);
 
 	if (err)
 		suppress_rule_fini(rule);
 	memset(rule, 0, sizeof(*rule));
-	return err == -E2BIG ? complain(p, p->nr_line, "more than 10000 rules", NULL) : err;
+	return err == -E2BIG ? suppress_parse_complain(p, p->nr_line, "more than 10000 rules", NULL) : err;
 }
 
 static int add_pattern(struct suppress_rule *rule, enum frame_kind kind, const char *pattern)
@@ -125,7 +126,7 @@ static int parse_leak(struct suppress_parser *p, const char *pattern)
 	int err;
 
 	if (!*pattern)
-		return complain(p, p->nr_line, "no pattern", p->line);
+		return suppress_parse_complain(p, p->nr_line, "no pattern", p->line);
 	make_glob(glob, pattern);
 	rule.name = strdup(p->line);
 	err = rule.name ? add_pattern(&rule, FRAME_FUNCTION, glob) : -ENOMEM;
@@ -133,7 +134,7 @@ static int parse_leak(struct suppress_parser *p, const char *pattern)
 		suppress_rule_fini(&rule);
 		return err;
 	}
-	return keep(p, &rule);
+	return suppress_parse_keep(p, &rule);
 }
 
 /*
@@ -161,13 +162,14 @@ static int parse_ignore(struct suppress_parser *p, const char *regex)
 	int bad;
 
 	if (!*regex)
-		return complain(p, p->nr_line, "no expression", p->line);
+		return suppress_parse_complain(p, p->nr_line, "no expression", p->line);
 	if (!is_simple(regex))
-		return complain(p, p->nr_line, "no {}, no \\1, at most 8 + in an expression", regex);
+		return suppress_parse_complain(p, p->nr_line, "no {}, no \\1, at most 8 + in an expression",
+					       regex);
 	bad = regcomp(&rule.regex, regex, REG_EXTENDED | REG_NOSUB);
 	if (bad) {
 		regerror(bad, &rule.regex, why, sizeof(why));
-		return bad == REG_ESPACE ? -ENOMEM : complain(p, p->nr_line, regex, why);
+		return bad == REG_ESPACE ? -ENOMEM : suppress_parse_complain(p, p->nr_line, regex, why);
 	}
 	rule.has_regex = true;
 	rule.name = strdup(regex);
@@ -175,7 +177,7 @@ static int parse_ignore(struct suppress_parser *p, const char *regex)
 		suppress_rule_fini(&rule);
 		return -ENOMEM;
 	}
-	return keep(p, &rule);
+	return suppress_parse_keep(p, &rule);
 }
 
 /* Parse "tool,tool:kind". Only Memcheck:Leak is for heaptap. */
@@ -184,7 +186,7 @@ static int parse_tool(struct suppress_parser *p)
 	const char *colon = strchr(p->line, ':');
 
 	if (!colon)
-		return complain(p, p->nr_line, "not \"tool:kind\"", p->line);
+		return suppress_parse_complain(p, p->nr_line, "not \"tool:kind\"", p->line);
 	p->is_for_others = strcmp(colon, ":Leak") != 0 || !strstr(p->line, "Memcheck");
 	return 0;
 }
@@ -211,7 +213,7 @@ static int parse_kinds(struct suppress_parser *p, char *text)
 		while (i < ARRAY_SIZE(words) && strcmp(word, words[i].name) != 0)
 			i++;
 		if (i == ARRAY_SIZE(words))
-			return complain(p, p->nr_line, "unknown kind of leak", word);
+			return suppress_parse_complain(p, p->nr_line, "unknown kind of leak", word);
 		p->rule.kinds |= words[i].kinds;
 	}
 	return 0;
@@ -227,7 +229,7 @@ static int parse_block_line(struct suppress_parser *p)
 	static const char kinds[] = "match-leak-kinds:";
 
 	if (p->rule.nr_frames == MAX_FRAMES)
-		return complain(p, p->nr_line, "too many frames in one rule", NULL);
+		return suppress_parse_complain(p, p->nr_line, "too many frames in one rule", NULL);
 	if (strcmp(p->line, "...") == 0)
 		return add_pattern(&p->rule, FRAME_ANY, NULL);
 	if (strncmp(p->line, kinds, strlen(kinds)) == 0)
@@ -235,22 +237,24 @@ static int parse_block_line(struct suppress_parser *p)
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (strncmp(p->line, keys[i].key, strlen(keys[i].key)) == 0)
 			return add_pattern(&p->rule, keys[i].kind, p->line + strlen(keys[i].key));
-	return complain(p, p->nr_line, "neither fun:, obj:, src:, match-leak-kinds: nor ...", p->line);
+	return suppress_parse_complain(p, p->nr_line, "neither fun:, obj:, src:, match-leak-kinds: nor ...",
+				       p->line);
 }
 
 static int end_block(struct suppress_parser *p)
 {
 	p->is_in_block = false;
 	if (p->nr_block_lines < 2)
-		return complain(p, p->nr_line, "a rule needs a name and \"tool:kind\"", NULL);
+		return suppress_parse_complain(p, p->nr_line, "a rule needs a name and \"tool:kind\"", NULL);
 	if (p->is_for_others) {
 		suppress_rule_fini(&p->rule);
 		memset(&p->rule, 0, sizeof(p->rule));
 		return 0;
 	}
 	if (!p->rule.nr_frames)
-		return complain(p, p->nr_line, "a rule without frames would match everything", NULL);
-	return keep(p, &p->rule);
+		return suppress_parse_complain(p, p->nr_line, "a rule without frames would match everything",
+					       NULL);
+	return suppress_parse_keep(p, &p->rule);
 }
 
 static int parse_in_block(struct suppress_parser *p)
@@ -266,7 +270,7 @@ static int parse_in_block(struct suppress_parser *p)
 	return p->is_for_others ? 0 : parse_block_line(p);
 }
 
-static int parse_line(struct suppress_parser *p)
+static int suppress_parse_line(struct suppress_parser *p)
 {
 	if (!p->line[0] || p->line[0] == '#')
 		return 0;
@@ -284,7 +288,7 @@ static int parse_line(struct suppress_parser *p)
 		return parse_leak(p, p->line + 5);
 	if (strncmp(p->line, "ignore", 6) == 0 && isspace((unsigned char)p->line[6]))
 		return parse_ignore(p, p->line + 7 + strspn(p->line + 7, " \t"));
-	return complain(p, p->nr_line, "neither leak:PATTERN, ignore REGEX nor {", p->line);
+	return suppress_parse_complain(p, p->nr_line, "neither leak:PATTERN, ignore REGEX nor {", p->line);
 }
 
 int suppress_add_text(struct suppress_list *list, const char *name, const char *text, size_t len)
@@ -298,13 +302,13 @@ int suppress_add_text(struct suppress_list *list, const char *name, const char *
 	p->name = name;
 	p->at = text;
 	p->end = text + len;
-	while ((nr = next_line(p)) == 1) {
-		nr = parse_line(p);
+	while ((nr = suppress_parse_next_line(p)) == 1) {
+		nr = suppress_parse_line(p);
 		if (nr)
 			break;
 	}
 	if (!nr && p->is_in_block)
-		nr = complain(p, p->block_line, "no } for this {", NULL);
+		nr = suppress_parse_complain(p, p->block_line, "no } for this {", NULL);
 	suppress_rule_fini(&p->rule);
 	return nr;
 }
