@@ -49,7 +49,7 @@ static void directory_path(char *path, size_t size)
 }
 
 /* Open the directory if it belongs to this user alone. -EPERM, logged: another user could put sockets there. */
-static int open_directory(bool is_made)
+static int ask_open_directory(bool is_made)
 {
 	char path[4096];
 	struct stat st;
@@ -78,7 +78,7 @@ static void set_address(struct sockaddr_un *addr, int dir, const char *name)
 	snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/%.20s", dir, name);
 }
 
-static int listen_at(struct ask_server *a)
+static int ask_listen_at(struct ask_server *a)
 {
 	struct sockaddr_un addr;
 	char name[16];
@@ -107,8 +107,8 @@ int ask_open(struct ask_server **out)
 	if (!a)
 		return -ENOMEM;
 	a->fd = -1;
-	a->dir = open_directory(true);
-	err = a->dir < 0 ? a->dir : listen_at(a);
+	a->dir = ask_open_directory(true);
+	err = a->dir < 0 ? a->dir : ask_listen_at(a);
 	if (err) {
 		ask_close(a);
 		return err;
@@ -234,7 +234,7 @@ void ask_answer(int fd, struct ask_reply *reply)
 }
 
 /* Take the descriptors that came with @msg. Returns how many. */
-static u32 take_fds(struct msghdr *msg, int fds[ASK_MAX_FORMATS])
+static u32 ask_take_fds(struct msghdr *msg, int fds[ASK_MAX_FORMATS])
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 	u32 nr;
@@ -256,7 +256,7 @@ static pid_t peer_of(int fd)
 }
 
 /* Is process @pid stopped, by a signal or a debugger? */
-static bool is_stopped(pid_t pid)
+static bool ask_is_stopped(pid_t pid)
 {
 	struct proc_stat stat;
 
@@ -275,7 +275,7 @@ static int wait_for_reply(int fd)
 		if (waited_ms == LONG_MS)
 			info("waiting for the answer of another heaptap (PID %d)", (int)pid);
 		/* Perhaps only for a moment. */
-		if (!is_stopped(pid) || wait_readable(fd, STOPPED_MS) || !is_stopped(pid))
+		if (!ask_is_stopped(pid) || wait_readable(fd, STOPPED_MS) || !ask_is_stopped(pid))
 			continue;
 		warn("heaptap (PID %d) is stopped and cannot answer; 'kill -CONT %d' resumes it", (int)pid,
 		     (int)pid);
@@ -301,7 +301,7 @@ static int read_reply(int fd, struct ask_reply *reply)
 	while (len < 0 && errno == EINTR);
 	if (len <= 0)
 		return len ? -errno : -ECONNRESET;
-	nr = take_fds(&msg, reply->fds);
+	nr = ask_take_fds(&msg, reply->fds);
 	if (len == (ssize_t)iov.iov_len && nr == reply->nr_fds)
 		return 0;
 	for (u32 i = 0; i < nr; i++)
@@ -344,7 +344,7 @@ static int ask_one(int dir, const char *name, const struct ask_request *request,
 
 int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other)
 {
-	int dir = open_directory(false), err = -ESRCH;
+	int dir = ask_open_directory(false), err = -ESRCH;
 	bool is_any_stopped = false;
 	struct dirent *entry;
 	DIR *list;

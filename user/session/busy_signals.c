@@ -115,7 +115,7 @@ static bool say_farewell(struct busy_signals *b)
  * Tell the main thread to stop, and take the probes out. What was done, for a message. While the main thread waits for
  * who reads its output, @is_stuck, it does not write to a connection, too.
  */
-static const char *cut(struct busy_signals *b, int sig, bool is_stuck)
+static const char *busy_signals_cut(struct busy_signals *b, int sig, bool is_stuck)
 {
 	bool is_out, is_told;
 
@@ -135,7 +135,7 @@ static const char *cut(struct busy_signals *b, int sig, bool is_stuck)
  * End heaptap by @sig, as if it had never been handled. For SIGQUIT and SIGXCPU no memory is dumped: that may block,
  * too.
  */
-static void die(int sig)
+static void busy_signals_die(int sig)
 {
 	int by = sig == SIGQUIT || sig == SIGXCPU ? SIGTERM : sig;
 	sigset_t set;
@@ -172,15 +172,15 @@ static void answer_cpu_limit(struct busy_signals *b, bool is_stuck, bool is_firs
 	if (!__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE)) {
 		log_now("%s: the limit of CPU time (ulimit -t) is near: heaptap ends before tracing has begun",
 			b->command);
-		die(SIGXCPU);
+		busy_signals_die(SIGXCPU);
 	} else if (is_first) {
 		busy_signals_say_limit();
-		cut(b, SIGXCPU, is_stuck);
+		busy_signals_cut(b, SIGXCPU, is_stuck);
 	}
 }
 
 /* The main thread has not taken this signal. */
-static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
+static void busy_signals_answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 {
 	pid_t program = __atomic_load_n(&b->program, __ATOMIC_ACQUIRE);
 	int sig = (int)si->ssi_signo;
@@ -211,9 +211,9 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 		log_now("%s: heaptap is busy %s: another signal ends heaptap", b->command, reason);
 		return;
 	}
-	done = cut(b, sig, is_stuck);
+	done = busy_signals_cut(b, sig, is_stuck);
 	if (!is_first) {
-		die(sig);
+		busy_signals_die(sig);
 		return;
 	}
 	log_now("%s: heaptap is busy %s: %sanother signal ends heaptap", b->command, reason, done);
@@ -235,7 +235,7 @@ static bool is_overdue(const struct busy_signals *b)
 	return false;
 }
 
-static void *watch(void *arg)
+static void *busy_signals_watch(void *arg)
 {
 	struct busy_signals *b = arg;
 	struct pollfd fds[] = { { .fd = b->signals, .events = POLLIN }, { .fd = b->end, .events = POLLIN } };
@@ -253,11 +253,11 @@ static void *watch(void *arg)
 			return NULL;
 		if (fds[0].revents && nr_looks == __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE) &&
 		    is_overdue(b) && read(b->signals, &si, sizeof(si)) == sizeof(si))
-			answer(b, &si);
+			busy_signals_answer(b, &si);
 	}
 }
 
-static int start(struct busy_signals *b)
+static int busy_signals_start(struct busy_signals *b)
 {
 	sigset_t set, all, old;
 	int err;
@@ -273,7 +273,7 @@ static int start(struct busy_signals *b)
 		return -errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&b->thread, NULL, watch, b);
+	err = pthread_create(&b->thread, NULL, busy_signals_watch, b);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	b->has_thread = !err;
 	return -err;
@@ -290,7 +290,7 @@ int busy_signals_new(struct busy_signals **out, const char *command)
 	b->doing = "with its start";
 	b->signals = b->end = b->farewell_fd = -1;
 	pthread_mutex_init(&b->lock, NULL);
-	err = start(b);
+	err = busy_signals_start(b);
 	if (err) {
 		busy_signals_free(b);
 		return err;

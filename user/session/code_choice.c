@@ -29,7 +29,7 @@ struct load {
 };
 
 /* Have breakpoints cost more than they may? Nobody minds one part of a hundred of a CPU. */
-static bool is_dear(const struct load *l, u32 max_cost)
+static bool code_choice_is_dear(const struct load *l, u32 max_cost)
 {
 	u64 sure_ns = l->probes_ns > SESSION_PRICE_TICKS_NS ? l->probes_ns - SESSION_PRICE_TICKS_NS : 0;
 
@@ -50,7 +50,8 @@ static struct human code_share(const struct load *l)
 	return human_percent(code_ns, (own_ns > least_ns ? own_ns : least_ns) + code_ns + 1);
 }
 
-static void tell(struct code_choice *c, const struct process_pace *pace, const struct load *l, bool is_code)
+static void code_choice_tell(struct code_choice *c, const struct process_pace *pace, const struct load *l,
+			     bool is_code)
 {
 	u64 rate = l->time_ns ? (u64)((double)l->calls * 1e9 / (double)l->time_ns) : 0;
 
@@ -70,8 +71,8 @@ static void tell(struct code_choice *c, const struct process_pace *pace, const s
 		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
 }
 
-static void choose(struct code_choice *c, struct session *s, struct process_pace *pace, const struct load *l,
-		   bool is_dear)
+static void code_choice_choose(struct code_choice *c, struct session *s, struct process_pace *pace,
+			       const struct load *l, bool is_dear)
 {
 	int err = is_dear ? session_put_code(s, pace->pid) : 1;
 
@@ -81,7 +82,7 @@ static void choose(struct code_choice *c, struct session *s, struct process_pace
 		pace->next_try_ns = clock_now_ns() + (try_again_ns << pace->nr_tries++);
 	pace->is_settled = is_dear && (err != -EAGAIN || pace->nr_tries == MAX_TRIES);
 	if (err != -EAGAIN)
-		tell(c, pace, l, !err);
+		code_choice_tell(c, pace, l, !err);
 }
 
 /*
@@ -94,8 +95,8 @@ static bool may_have_code(const struct process_pace *pace, u64 now_ns)
 }
 
 /* Look at one process. Its counts begin anew with another program, and with code. */
-static void look(struct code_choice *c, struct session *s, struct process_pace *pace, u64 now_ns,
-		 u32 max_cost)
+static void code_choice_look(struct code_choice *c, struct session *s, struct process_pace *pace, u64 now_ns,
+			     u32 max_cost)
 {
 	const struct process_moment then = pace->last;
 	struct process_moment now;
@@ -114,9 +115,9 @@ static void look(struct code_choice *c, struct session *s, struct process_pace *
 				   .cpu_ns = now.user_ns + now.system_ns - then.user_ns - then.system_ns,
 				   .time_ns = now_ns - then.time_ns,
 				   .probes_ns = session_price(&then, &now, pace->own_permille) };
-		is_too_dear = may_have_code(pace, now_ns) && is_dear(&l, max_cost);
+		is_too_dear = may_have_code(pace, now_ns) && code_choice_is_dear(&l, max_cost);
 		if (is_too_dear || l.time_ns >= enough_ns)
-			choose(c, s, pace, &l, is_too_dear);
+			code_choice_choose(c, s, pace, &l, is_too_dear);
 		if ((l.calls || !c->has_told) && l.time_ns < longest_ns && l.cpu_ns < enough_cpu_ns)
 			return;
 	}
@@ -137,6 +138,6 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 		struct process_pace *pace = session_pace(s, i, &nr);
 
 		if (pace && pace->awaits_code && !pace->is_settled)
-			look(c, s, pace, now_ns, max_cost);
+			code_choice_look(c, s, pace, now_ns, max_cost);
 	}
 }

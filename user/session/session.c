@@ -34,7 +34,7 @@
 #include "user/names/symbolize.h"
 #include "user/source/source_tracer.h"
 
-static struct process *__attribute__((noinline)) search(struct session *s, u32 pid)
+static struct process *__attribute__((noinline)) session_search(struct session *s, u32 pid)
 {
 	for (size_t i = s->nr_processes; i-- > 0;)
 		if (!process_is_over(s->processes[i]) && (u32)s->processes[i]->target->pid == pid)
@@ -46,7 +46,7 @@ struct process *session_find(struct session *s, u32 pid)
 {
 	struct process *p = s->latest;
 
-	return p && !process_is_over(p) && (u32)p->target->pid == pid ? p : search(s, pid);
+	return p && !process_is_over(p) && (u32)p->target->pid == pid ? p : session_search(s, pid);
 }
 
 void session_free_process(struct process *p)
@@ -118,7 +118,7 @@ int session_begin_check(const struct session *s, struct process *p)
 }
 
 /* Add a process of this machine. */
-static int add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
+static int session_add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
 {
 	int err = session_new_process(s, out);
 
@@ -188,7 +188,7 @@ void session_read_maps(struct session *s, struct process *p)
 	     p->target->pid, strerror(-changed));
 }
 
-static int on_stack(struct session *s, struct process *p, const struct event_header *rec)
+static int session_on_stack(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct stack_event *ev = (const struct stack_event *)rec;
 	u16 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
@@ -240,7 +240,7 @@ static int add_image(struct session *s, struct target *old, bool is_gone, struct
 }
 
 /* The old image is gone: close its heap, and open another one for the new image. */
-static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
+static int session_on_exec(struct session *s, struct process *p, const struct event_header *rec)
 {
 	struct losses lost = session_source_losses(s, p);
 	struct process *image;
@@ -255,7 +255,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	p->life = PROCESS_REPLACED;
 	heap_end(p->heap);
 	s->latest = NULL;
-	/* The source will name the new image: adopt(). */
+	/* The source will name the new image: session_adopt(). */
 	if (session_told(s)) {
 		session_hide(p);
 		return 0;
@@ -280,7 +280,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	return 0;
 }
 
-static int on_maps(struct session *s, struct process *p, const struct event_header *rec)
+static int session_on_maps(struct session *s, struct process *p, const struct event_header *rec)
 {
 	(void)rec;
 	session_read_maps(s, p);
@@ -309,7 +309,7 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 		s->ops->forget(s->source, pid);
 }
 
-static int on_end(struct session *s, struct process *p, const struct event_header *rec)
+static int session_on_end(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct process_event *ev = (const struct process_event *)rec;
 
@@ -320,13 +320,14 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 
 static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p,
 					    const struct event_header *rec) = {
-	[RECORD_HEAP] = session_heap_event,	[RECORD_STACK] = on_stack,    [RECORD_EXEC] = on_exec,
-	[RECORD_FORK] = session_fork,		[RECORD_EXIT] = on_end,	      [RECORD_MAPS] = on_maps,
+	[RECORD_HEAP] = session_heap_event,	[RECORD_STACK] = session_on_stack,
+	[RECORD_EXEC] = session_on_exec,	[RECORD_FORK] = session_fork,
+	[RECORD_EXIT] = session_on_end,		[RECORD_MAPS] = session_on_maps,
 	[RECORD_LOSSES] = session_enter_losses, [RECORD_NOTE] = session_note,
 };
 
 /* Add a process, or an image of one, that the source names for the first time. */
-static struct process *adopt(struct session *s, u32 pid)
+static struct process *session_adopt(struct session *s, u32 pid)
 {
 	const struct process *old = NULL;
 	struct process *p;
@@ -378,7 +379,7 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 		return session_take_chosen(s, rec);
 	p = session_find(s, rec->pid);
 	if (!p && session_told(s))
-		p = adopt(s, rec->pid);
+		p = session_adopt(s, rec->pid);
 	if (!p) {
 		s->nr_strays++;
 		return 0;
@@ -386,12 +387,12 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 	return takers[role](s, p, rec);
 }
 
-static int on_record(void *ctx, const struct event_header *rec, size_t len)
+static int session_on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	return session_enter(ctx, rec, len);
 }
 
-static int make_tables(struct session *s)
+static int session_make_tables(struct session *s)
 {
 	int err = alloc_table_new(&s->fns);
 
@@ -412,8 +413,8 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 	s->options = o;
 	s->tuned.now = o->tuning;
 	s->outs = outs;
-	s->sink = (struct sink){ s, on_record, session_heap_events };
-	err = make_tables(s);
+	s->sink = (struct sink){ s, session_on_record, session_heap_events };
+	err = session_make_tables(s);
 	if (!err)
 		err = recorder_new(&s->recorder, &o->recorder, s->fns);
 	if (err) {
@@ -426,7 +427,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 }
 
 /* The source is open, and has no target yet. */
-static void begin(struct session *s)
+static void session_begin(struct session *s)
 {
 	s->wants_notes = s->options->scan != SCAN_NEVER;
 	if (!session_told(s) && !session_forwards(s))
@@ -448,7 +449,7 @@ int session_new(struct session **out, const struct session_options *o, struct ou
 		return err;
 	}
 	stack_table_check_ids(s->stacks);
-	begin(s);
+	session_begin(s);
 	recorder_watch_threads(s->recorder);
 	*out = s;
 	return 0;
@@ -468,7 +469,7 @@ int session_new_told(struct session **out, const struct session_options *o, stru
 		session_free(s);
 		return err;
 	}
-	begin(s);
+	session_begin(s);
 	*out = s;
 	return 0;
 }
@@ -524,7 +525,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 
 	if (session_find(s, pid))
 		return 0;
-	err = add_process(s, &p, pid, is_started);
+	err = session_add_process(s, &p, pid, is_started);
 	if (err)
 		return err;
 	err = target_read_maps(p->target, s->modules);

@@ -27,7 +27,7 @@ struct answering {
 };
 
 /* Write the report as @wanted says into a file in memory, and add the file to the reply. */
-static int write_format(struct answering *a, const struct ask_format *wanted)
+static int session_ask_write_format(struct answering *a, const struct ask_format *wanted)
 {
 	const struct report_format *format = report_format_named(wanted->name);
 	FILE *out;
@@ -64,7 +64,7 @@ static size_t nr_keys(void)
 	return nr;
 }
 
-static int write_answer(void *arg)
+static int session_ask_write_answer(void *arg)
 {
 	struct answering *a = arg;
 	const struct ask_request *r = a->request;
@@ -84,12 +84,12 @@ static int write_answer(void *arg)
 		.gen_suppressions = r->gen_suppressions,
 	};
 	for (u32 i = 0; i < r->nr_formats && !err; i++)
-		err = write_format(a, &r->formats[i]);
+		err = session_ask_write_format(a, &r->formats[i]);
 	return err;
 }
 
 /* Fill in what the exit status of the other heaptap depends on. */
-static void sum_up(struct answering *a)
+static void session_ask_sum_up(struct answering *a)
 {
 	const struct fail_rules rules = { .on_definite = a->request->fail_on_definite,
 					  .on_errors = a->request->fail_on_errors,
@@ -126,8 +126,8 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 				     .nr_strays = s->nr_strays,
 				     .cost = session_cost(s),
 				     .modules = s->modules };
-	err = session_aside(s, write_answer, a);
-	sum_up(a);
+	err = session_aside(s, session_ask_write_answer, a);
+	session_ask_sum_up(a);
 	free((void *)a->shown.allocators);
 	leaks_free(a->process->leaks);
 	a->process->leaks = NULL;
@@ -177,8 +177,8 @@ static enum ask_status may_answer(struct answering *a)
 	return *request->marker || s->options->scan != SCAN_NEVER ? ASK_DONE : ASK_WITHOUT_SCAN;
 }
 
-static void answer(struct session *s, const struct session_stopper *stopper,
-		   const struct ask_request *request, struct ask_reply *reply)
+static void session_ask_answer(struct session *s, const struct session_stopper *stopper,
+			       const struct ask_request *request, struct ask_reply *reply)
 {
 	struct answering a = { .session = s, .request = request, .reply = reply };
 
@@ -201,6 +201,6 @@ void session_answer(struct session *s, const struct session_stopper *stopper, st
 		return;
 	}
 	if (s)
-		answer(s, stopper, &request, &reply);
+		session_ask_answer(s, stopper, &request, &reply);
 	ask_answer(fd, &reply);
 }

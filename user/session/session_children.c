@@ -69,7 +69,8 @@ void session_hide_unseen(struct session *s, struct process *p)
 		s->processes[i - 1]->nr_unlisted++;
 }
 
-static int add_child(struct session *s, struct process *parent, pid_t pid, bool is_copy, struct process **out)
+static int session_children_add_child(struct session *s, struct process *parent, pid_t pid, bool is_copy,
+				      struct process **out)
 {
 	int err = session_new_process(s, out);
 
@@ -145,7 +146,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 		parent->unsent.unfollowed++;
 		return 0;
 	}
-	err = add_child(s, parent, pid, is_copy, &child);
+	err = session_children_add_child(s, parent, pid, is_copy, &child);
 	if (err && err != -ENOMEM && session_told(s)) {
 		s->nr_strays++;
 		return 0;

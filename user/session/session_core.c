@@ -18,7 +18,7 @@ struct core_job {
 	int fd;
 };
 
-static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+static int session_core_read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
 {
 	const struct session *s = ctx;
 
@@ -32,7 +32,8 @@ static int write_aside(void *arg)
 	return core_write(job->core, job->fd);
 }
 
-static int make_core(struct core_job *job, pid_t pid, const struct core_options *o, struct core_sums *sums)
+static int session_core_make_core(struct core_job *job, pid_t pid, const struct core_options *o,
+				  struct core_sums *sums)
 {
 	int err = core_stop(&job->core, pid, o);
 
@@ -45,7 +46,7 @@ static int make_core(struct core_job *job, pid_t pid, const struct core_options 
 	return err;
 }
 
-static bool runs(const struct session *s, pid_t pid)
+static bool session_core_runs(const struct session *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (s->processes[i]->target->pid == pid && !process_is_over(s->processes[i]))
@@ -56,22 +57,22 @@ static bool runs(const struct session *s, pid_t pid)
 int session_core(struct session *s, pid_t pid, int fd, const struct core_options *o, struct core_sums *sums)
 {
 	const struct source_tracer *tracer = s->ops->tracer;
-	const struct snapshot_holder holder = { s, read_regs };
+	const struct snapshot_holder holder = { s, session_core_read_regs };
 	struct core_job job = { .session = s, .fd = fd };
 	struct core_options options = *o;
 	int err;
 
 	if (session_told(s) || s->is_replayed)
 		return -EOPNOTSUPP;
-	if (!runs(s, pid))
+	if (!session_core_runs(s, pid))
 		return -ESRCH;
 	if (!tracer || s->stop_ns)
-		return make_core(&job, pid, &options, sums);
+		return session_core_make_core(&job, pid, &options, sums);
 	options.holder = &holder;
 	err = tracer->hold(s->source, pid, HOLD_NS);
 	if (err)
 		return err;
-	err = make_core(&job, pid, &options, sums);
+	err = session_core_make_core(&job, pid, &options, sums);
 	tracer->release(s->source, pid);
 	return err || sums->pause_ns < HOLD_NS ? err : -ETIME;
 }

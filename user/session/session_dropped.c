@@ -16,7 +16,7 @@ struct number {
 	bool is_dropped;
 };
 
-static void add(struct dropped *to, const struct dropped *d)
+static void session_dropped_add(struct dropped *to, const struct dropped *d)
 {
 	to->nr += d->nr;
 	to->allocs += d->allocs;
@@ -28,7 +28,7 @@ static void add(struct dropped *to, const struct dropped *d)
 }
 
 /* @p and all that it had taken over. */
-static struct dropped sum_of(const struct process *p)
+static struct dropped session_dropped_sum_of(const struct process *p)
 {
 	struct heap_totals t = heap_totals(p->heap);
 	struct dropped d = { .nr = !p->is_hidden,
@@ -40,7 +40,7 @@ static struct dropped sum_of(const struct process *p)
 				     heap_lost(p->heap),
 			     .unfollowed = p->losses.unfollowed };
 
-	add(&d, &p->dropped);
+	session_dropped_add(&d, &p->dropped);
 	return d;
 }
 
@@ -68,12 +68,12 @@ static size_t parent_left(const struct session *s, const struct process *p, cons
 }
 
 /* Give what is known of @p to that one. */
-static void hand_over(struct session *s, struct process *p, const struct number *numbers)
+static void session_dropped_hand_over(struct session *s, struct process *p, const struct number *numbers)
 {
-	struct dropped d = sum_of(p);
+	struct dropped d = session_dropped_sum_of(p);
 	size_t parent = parent_left(s, p, numbers);
 
-	add(parent ? &s->processes[parent - 1]->dropped : &s->dropped, &d);
+	session_dropped_add(parent ? &s->processes[parent - 1]->dropped : &s->dropped, &d);
 	if (parent)
 		s->processes[parent - 1]->nr_unlisted += p->nr_unlisted;
 	keep_findings(s, p);
@@ -88,7 +88,8 @@ static bool is_droppable(const struct process *p, bool keeps_targets)
 }
 
 /* Choose the @nr processes that ended first, and all that reports do not have. */
-static void choose(const struct session *s, size_t nr, bool keeps_targets, struct number *numbers)
+static void session_dropped_choose(const struct session *s, size_t nr, bool keeps_targets,
+				   struct number *numbers)
 {
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		const struct process *p = s->processes[i];
@@ -101,7 +102,7 @@ static void choose(const struct session *s, size_t nr, bool keeps_targets, struc
 }
 
 /* Take the chosen processes out. */
-static void take_out(struct session *s, struct number *numbers)
+static void session_dropped_take_out(struct session *s, struct number *numbers)
 {
 	u32 nr = 0;
 
@@ -141,11 +142,11 @@ size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets)
 	if (!numbers)
 		return 0;
 	nr = nr_listed > keep ? nr_listed - keep : 0;
-	choose(s, nr, keeps_targets, numbers);
+	session_dropped_choose(s, nr, keeps_targets, numbers);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (numbers[i + 1].is_dropped)
-			hand_over(s, s->processes[i], numbers);
-	take_out(s, numbers);
+			session_dropped_hand_over(s, s->processes[i], numbers);
+	session_dropped_take_out(s, numbers);
 	return nr;
 }
 

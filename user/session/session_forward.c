@@ -57,7 +57,7 @@ void session_forward_pause(struct session *s, pid_t pid)
 }
 
 /* Count @ev as an allocation, a free or both, as a source counts lost events. */
-static void count(const struct heap_event *ev, u64 *allocs, u64 *frees)
+static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 *frees)
 {
 	bool is_end = ev->h.kind == EVENT_REALLOC_END;
 
@@ -89,10 +89,10 @@ int session_forward_event(struct session *s, struct process *p, const struct hea
 	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
 	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
 	if (recorder_filled(s->recorder) >= 6) {
-		count(ev, &p->unsent.allocs, &p->unsent.frees);
+		session_forward_count(ev, &p->unsent.allocs, &p->unsent.frees);
 		return 0;
 	}
-	count(ev, &p->sent_allocs, &p->sent_frees);
+	session_forward_count(ev, &p->sent_allocs, &p->sent_frees);
 	recorder_event(s->recorder, &ev->h, sizeof(*ev));
 	return 0;
 }
@@ -150,7 +150,8 @@ static const struct forward_had *find_had(const struct forward_received *had, u3
 }
 
 /* Count what was sent and has not come as unsent; @had: what has come, NULL = nothing. */
-static void settle(struct losses *unsent, u64 *allocs, u64 *frees, const struct forward_had *had)
+static void session_forward_settle(struct losses *unsent, u64 *allocs, u64 *frees,
+				   const struct forward_had *had)
 {
 	u64 had_allocs = had ? had->allocs : 0, had_frees = had ? had->frees : 0;
 
@@ -174,7 +175,7 @@ static void tell_end_again(struct session *s, struct forwarded_end *e, const str
 			parent->unsent.unfollowed++;
 		return;
 	}
-	settle(&e->losses, &e->allocs, &e->frees, h);
+	session_forward_settle(&e->losses, &e->allocs, &e->frees, h);
 	recorder_losses(s->recorder, (pid_t)e->pid, &e->losses, STREAM_TAINT | STREAM_GAPS);
 	recorder_event(s->recorder, &end.h, sizeof(end));
 	number_end(s, e);
@@ -200,7 +201,7 @@ static void tell_ends_again(struct session *s, const struct forward_received *ha
 }
 
 /* A child that the client has not heard of is a copy of its parent, as far as the client knows that one. */
-static void tell_birth(struct session *s, const struct process *p)
+static void session_forward_tell_birth(struct session *s, const struct process *p)
 {
 	const struct process_event birth = { .h = { .kind = EVENT_FORK,
 						    .flags = p->origin == PROCESS_COPY ? 0 : EVENT_NO_COPY,
@@ -218,9 +219,9 @@ static void tell_again(struct session *s, struct process *p, const struct forwar
 	const struct forward_had *h = find_had(had, (u32)p->target->pid, p->target->start_time);
 
 	if (had)
-		settle(&p->unsent, &p->sent_allocs, &p->sent_frees, h);
+		session_forward_settle(&p->unsent, &p->sent_allocs, &p->sent_frees, h);
 	if (had && !h)
-		tell_birth(s, p);
+		session_forward_tell_birth(s, p);
 	recorder_process(s->recorder, p->target, s->start_ns);
 	/* Blocks that are live for the client may have been freed meanwhile. */
 	p->told = (struct losses){ 0 };
@@ -232,7 +233,7 @@ static void tell_again(struct session *s, struct process *p, const struct forwar
 	session_read_losses(s, p);
 }
 
-static int result(const struct session *s)
+static int session_forward_result(const struct session *s)
 {
 	return recorder_has_failed(s->recorder) ? -EIO : 0;
 }
@@ -248,7 +249,7 @@ int session_forward_connect(struct session *s, const struct forward_received *ha
 			tell_again(s, s->processes[i], had);
 	if (s->nr_processes && s->ops->forget_stacks)
 		s->ops->forget_stacks(s->source);
-	return result(s);
+	return session_forward_result(s);
 }
 
 void session_forward_disconnect(struct session *s)
@@ -269,7 +270,8 @@ int session_forward_poll(struct session *s)
 	err = session_poll(s);
 	if (err && err != -ENODATA)
 		return err;
-	return clock_now_ns() - s->forward.flushed_ns >= FLUSH_NS ? session_forward_flush(s) : result(s);
+	return clock_now_ns() - s->forward.flushed_ns >= FLUSH_NS ? session_forward_flush(s)
+								  : session_forward_result(s);
 }
 
 int session_forward_flush(struct session *s)
@@ -278,5 +280,5 @@ int session_forward_flush(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
 	recorder_flush(s->recorder);
-	return result(s);
+	return session_forward_result(s);
 }

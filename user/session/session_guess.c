@@ -38,7 +38,7 @@ bool process_is_guessed(const struct process *p)
 }
 
 /* The heap and anonymous memory, where brk and mmap put it. */
-static int read_memory(struct memory *m, pid_t pid)
+static int session_guess_read_memory(struct memory *m, pid_t pid)
 {
 	struct maps_reader *reader;
 	struct map_line line;
@@ -84,7 +84,7 @@ void session_check_guess(const struct session *s, struct process *p)
 		return;
 	p->guess.nr_checked = p->guess.nr_outside = 0;
 	/* Without memory or mappings nothing is checked, and releases decide. */
-	if (!read_memory(&m, p->target->pid) && m.nr)
+	if (!session_guess_read_memory(&m, p->target->pid) && m.nr)
 		heap_for_each_block(p->heap, check_block, &c);
 	free(m.ranges);
 }

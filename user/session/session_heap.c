@@ -17,7 +17,7 @@
 enum { PREFETCH_AHEAD = 8 };
 
 /* Is the heap event @ev of @p to be counted? */
-static bool takes(const struct session *s, struct process *p, const struct heap_event *ev)
+static bool session_heap_takes(const struct session *s, struct process *p, const struct heap_event *ev)
 {
 	if (p->notes.is_paused && session_note_leaves_out(p, ev))
 		return false;
@@ -63,7 +63,7 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
 	if (session_forwards(s)) {
-		if (!takes(s, p, ev))
+		if (!session_heap_takes(s, p, ev))
 			return 0;
 		for (struct session_listener *l = s->listeners; l; l = l->next)
 			l->event(l, ev);
@@ -74,7 +74,7 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 			return 0;
 		ev = release.h.kind ? &release : ev;
 	}
-	if (!takes(s, p, ev))
+	if (!session_heap_takes(s, p, ev))
 		return 0;
 	if (s->has_lost_stacks && stack >= STACK_FIRST_ID && !stack_get(s->stacks, stack))
 		stack = STACK_LOST;

@@ -28,7 +28,8 @@ struct losses session_source_losses(struct session *s, struct process *p)
 }
 
 /* @now of @p with what heaptap itself did not see or enter, as the stream counts it: for all images of the PID. */
-static struct losses whole(const struct session *s, const struct process *p, const struct losses *now)
+static struct losses session_losses_whole(const struct session *s, const struct process *p,
+					  const struct losses *now)
 {
 	struct losses l = *now;
 
@@ -46,14 +47,14 @@ void session_carry_losses(const struct session *s, const struct process *old, st
 	image->unsent = old->unsent;
 	image->sent_allocs = old->sent_allocs;
 	image->sent_frees = old->sent_frees;
-	image->own_before = whole(s, old, &none);
+	image->own_before = session_losses_whole(s, old, &none);
 	image->own_before.other -= s->backlog.nr_dropped;
 }
 
 /* Record losses that are new, and @flags: their consequences for the heap. */
 static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
 {
-	struct losses l = whole(s, p, now);
+	struct losses l = session_losses_whole(s, p, now);
 
 	if (!s->recorder)
 		return;

@@ -13,7 +13,7 @@ static u64 end_of_part(const struct session *s)
 	return session_span_is_over(s) ? s->span.times[SPAN_AT] : s->stop_ns ? s->stop_ns : UINT64_MAX;
 }
 
-static void keep_mark(struct session *s, u64 now_ns, const char *text)
+static void session_marks_keep_mark(struct session *s, u64 now_ns, const char *text)
 {
 	struct report_marks *m = &s->marks;
 	struct report_mark *mark;
@@ -33,7 +33,7 @@ void session_pass_mark(struct session *s, u64 now_ns, const char *text)
 	if (session_has_span(s))
 		session_span_go_on(s, now_ns, text);
 	if (!session_has_span(s) || session_span_has_begun(s))
-		keep_mark(s, now_ns, text);
+		session_marks_keep_mark(s, now_ns, text);
 }
 
 struct report_marks session_marks(const struct session *s)

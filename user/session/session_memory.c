@@ -93,7 +93,7 @@ u64 session_memory_left(const struct session *s)
 }
 
 /* The rows of a process have new numbers. */
-static void follow_rows(void *ctx, size_t i, const u32 *to, size_t nr)
+static void session_memory_follow_rows(void *ctx, size_t i, const u32 *to, size_t nr)
 {
 	struct session *s = ctx;
 	struct process *p = s->processes[i];
@@ -122,7 +122,7 @@ static int fold_books(struct session *s, struct heap *const *heaps, bool is_full
 
 	if (bytes <= wanted)
 		return 0;
-	return fold_callers(s->stacks, heaps, s->nr_processes, &wish, follow_rows, s);
+	return fold_callers(s->stacks, heaps, s->nr_processes, &wish, session_memory_follow_rows, s);
 }
 
 static void say_fold(struct session *s)
@@ -137,7 +137,7 @@ static void say_fold(struct session *s)
 }
 
 /* Fold what is young, and if that is not enough, all. */
-static void fold(struct session *s)
+static void session_memory_fold(struct session *s)
 {
 	struct heap **heaps = calloc(s->nr_processes + 1, sizeof(struct heap *));
 	int err = -ENOMEM;
@@ -179,7 +179,7 @@ void session_bound_memory(struct session *s)
 	look_at_room(s);
 	/* The agent is too small for that: calls with more stacks than there is room for are counted without theirs. */
 	if (!IS_AGENT && bytes > limit && bytes >= s->bound.fold_at_bytes && !s->scanning) {
-		fold(s);
+		session_memory_fold(s);
 		bytes = books_of(s);
 	} else if (!IS_AGENT && stack_table_young(s->stacks) > MAX_YOUNG) {
 		stack_table_age(s->stacks);
@@ -203,6 +203,6 @@ bool session_make_room(struct session *s)
 	u64 before = stack_table_memory(s->stacks);
 
 	if (!IS_AGENT && !s->scanning)
-		fold(s);
+		session_memory_fold(s);
 	return stack_table_memory(s->stacks) < before;
 }

@@ -19,7 +19,7 @@
 /* A recording gets no more marks of programs than these. */
 enum { MAX_MARKS = 65536, MAX_DISABLED = 1024 };
 
-static void on_mark(struct session *s, struct process *p, const struct note_event *ev)
+static void session_notes_on_mark(struct session *s, struct process *p, const struct note_event *ev)
 {
 	char name[NOTE_NAME_BYTES];
 
@@ -84,7 +84,7 @@ void session_check(struct session *s, const struct session_stopper *stopper)
 	control_doing(s->control, before);
 }
 
-static void ignore(struct session *s, struct process *p, taddr_t addr)
+static void session_notes_ignore(struct session *s, struct process *p, taddr_t addr)
 {
 	if (!s->options->no_own_rules && heap_ignore(p->heap, addr))
 		debug("PID %d: no memory: a block is not ignored", p->target->pid);
@@ -92,7 +92,7 @@ static void ignore(struct session *s, struct process *p, taddr_t addr)
 
 static void on_ignore(struct session *s, struct process *p, const struct note_event *ev)
 {
-	ignore(s, p, ev->addr);
+	session_notes_ignore(s, p, ev->addr);
 }
 
 /* The place of thread @tid among those that are disabled, or behind them. */
@@ -136,13 +136,12 @@ void session_note_heap(struct session *s, struct process *p, const struct heap_e
 	bool makes = ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END;
 
 	if (makes && ev->addr && find_disabled(&p->notes, ev->h.tid) < p->notes.nr_disabled)
-		ignore(s, p, ev->addr);
+		session_notes_ignore(s, p, ev->addr);
 }
 
 static void (*const takers[NR_NOTES])(struct session *s, struct process *p, const struct note_event *ev) = {
-	[NOTE_MARK] = on_mark,	   [NOTE_PAUSE] = on_pause,
-	[NOTE_RESUME] = on_resume, [NOTE_LEAK_CHECK] = on_leak_check,
-	[NOTE_IGNORE] = on_ignore, [NOTE_DISABLE] = on_disable,
+	[NOTE_MARK] = session_notes_on_mark, [NOTE_PAUSE] = on_pause,	[NOTE_RESUME] = on_resume,
+	[NOTE_LEAK_CHECK] = on_leak_check,   [NOTE_IGNORE] = on_ignore, [NOTE_DISABLE] = on_disable,
 	[NOTE_ENABLE] = on_enable,
 };
 

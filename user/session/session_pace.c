@@ -75,7 +75,7 @@ const struct module *session_file_of(struct session *s, pid_t pid)
 	return p && p->target->nr_allocators ? p->target->allocators[0].module : NULL;
 }
 
-static bool uses(const struct process *p, const struct module *m)
+static bool session_pace_uses(const struct process *p, const struct module *m)
 {
 	for (size_t i = 0; i < p->target->nr_allocators; i++)
 		if (p->target->allocators[i].module == m)
@@ -92,7 +92,7 @@ int session_leave_file(struct session *s, const struct module *m)
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
-		if (process_is_over(p) || !uses(p, m))
+		if (process_is_over(p) || !session_pace_uses(p, m))
 			continue;
 		snprintf(p->tuned.left_file, sizeof(p->tuned.left_file), "%s", path_name(m->path));
 		lose_sight(s, p);

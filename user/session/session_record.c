@@ -103,7 +103,7 @@ void session_record_part(struct session *s)
 }
 
 /* The state of @p at a seek point: what the recording says of it goes on. */
-static void write_state(struct session *s, const struct process *p)
+static void session_record_write_state(struct session *s, const struct process *p)
 {
 	bool is_unsure = carry_books(s, p);
 	u8 flags = (is_unsure ? STREAM_TAINT : 0) | (p->has_gaps ? STREAM_GAPS : 0);
@@ -117,7 +117,7 @@ static int write_states(void *arg)
 
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!process_is_over(s->processes[i]))
-			write_state(s, s->processes[i]);
+			session_record_write_state(s, s->processes[i]);
 	if (!IS_AGENT)
 		recorder_end_seek(s->recorder);
 	return 0;

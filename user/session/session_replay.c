@@ -75,7 +75,7 @@ static int only_check(void *ctx, const void *data, size_t len)
 }
 
 /* Begin at the last seek point before the part that is wanted. One byte was read. 1; 0 = not done; or -errno. */
-static int skip(struct session *s, FILE *in)
+static int session_replay_skip(struct session *s, FILE *in)
 {
 	struct seek_point p;
 	struct stat st;
@@ -97,12 +97,12 @@ static int skip(struct session *s, FILE *in)
 	return err ? err : 1;
 }
 
-static ssize_t read_some(int fd, u8 *buf)
+static ssize_t session_replay_read_some(int fd, u8 *buf)
 {
 	return TEMP_FAILURE_RETRY(read(fd, buf, PORTION));
 }
 
-static bool is_unwanted(const struct session *s)
+static bool session_replay_is_unwanted(const struct session *s)
 {
 	return s->options->is_unwanted && s->options->is_unwanted();
 }
@@ -120,9 +120,9 @@ static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *b
 		if (!err && session_span_is_over(s))
 			break;
 		if (!err)
-			err = is_unwanted(s) ? -ECANCELED : 0;
+			err = session_replay_is_unwanted(s) ? -ECANCELED : 0;
 		if (!err)
-			n = read_some(fd, buf);
+			n = session_replay_read_some(fd, buf);
 	}
 	log_status(NULL);
 	if (err == STREAM_HALT)
@@ -139,14 +139,14 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 {
 	auto_free u8 *buf = malloc(PORTION);
 	struct progress progress;
-	int err = buf ? skip(s, in) : -ENOMEM;
+	int err = buf ? session_replay_skip(s, in) : -ENOMEM;
 	ssize_t n;
 
 	if (err < 0)
 		return err;
 	progress_init(&progress, s->options, in, path);
-	/* The byte that read_file() has put back. All others are read as they come: a pipe may be slow. */
-	n = err ? read_some(fileno(in), buf) : (ssize_t)fread(buf, 1, 1, in);
+	/* The byte that session_replay_read_file() has put back. Others are read as they come: a pipe may be slow. */
+	n = err ? session_replay_read_some(fileno(in), buf) : (ssize_t)fread(buf, 1, 1, in);
 	return feed_rest(s, &progress, fileno(in), buf, n);
 }
 
@@ -206,7 +206,7 @@ int session_go_on(struct session *s, const struct span *between, const char *pat
 	if (!err && lseek(s->halted_fd, (off_t)offset, SEEK_SET) < 0)
 		err = -errno;
 	if (!err)
-		err = feed_rest(s, &progress, s->halted_fd, buf, read_some(s->halted_fd, buf));
+		err = feed_rest(s, &progress, s->halted_fd, buf, session_replay_read_some(s->halted_fd, buf));
 	return end_reading(s, err, path);
 }
 
@@ -245,19 +245,19 @@ static int add_replayed(struct session *s)
 	return 0;
 }
 
-static void on_mark(void *ctx, u64 time_ns, const char *name)
+static void session_replay_on_mark(void *ctx, u64 time_ns, const char *name)
 {
 	session_mark(ctx, time_ns, name);
 }
 
-static int read_words(struct session *s, FILE *in, const char *path)
+static int session_replay_read_words(struct session *s, FILE *in, const char *path)
 {
 	int err;
 
 	s->ops = &source_replay;
 	err = source_replay_read(&s->source, in, path, s->modules, s->fns);
 	if (!err)
-		source_replay_set_marker(s->source, on_mark, s);
+		source_replay_set_marker(s->source, session_replay_on_mark, s);
 	if (!err)
 		err = add_replayed(s);
 	while (!err && !source_replay_is_done(s->source))
@@ -265,7 +265,7 @@ static int read_words(struct session *s, FILE *in, const char *path)
 	return err ? err : session_span_finish(s, path);
 }
 
-static int read_file(struct session *s, const char *path)
+static int session_replay_read_file(struct session *s, const char *path)
 {
 	bool is_stdin = !strcmp(path, "-");
 	auto_fclose FILE *in = is_stdin ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "re");
@@ -297,7 +297,8 @@ static int read_file(struct session *s, const char *path)
 	}
 	if (ungetc(first, in) == EOF)
 		return -ENOMEM;
-	return first == (u8)STREAM_MAGIC[0] ? read_recording(s, in, path) : read_words(s, in, path);
+	return first == (u8)STREAM_MAGIC[0] ? read_recording(s, in, path)
+					    : session_replay_read_words(s, in, path);
 }
 
 int session_replay_status(int err)
@@ -320,7 +321,7 @@ int session_new_replay(struct session **out, const struct session_options *o, st
 	s->is_replayed = true;
 	if (o->between)
 		session_span_set(s, o->between);
-	err = read_file(s, path);
+	err = session_replay_read_file(s, path);
 	if (err) {
 		session_free(s);
 		return err;

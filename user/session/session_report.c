@@ -158,7 +158,7 @@ int session_suppress(struct session *s, struct process *p)
 }
 
 /* Callers that are counted for others. False: there are none. */
-static bool note_folded(const struct session *s, struct process *p)
+static bool session_report_note_folded(const struct session *s, struct process *p)
 {
 	struct fold_counts c = heap_folded(p->heap);
 
@@ -228,7 +228,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (session_has_span(s))
 		describe_note(p, out, session_span_note(s));
-	if (!IS_AGENT && note_folded(s, p))
+	if (!IS_AGENT && session_report_note_folded(s, p))
 		describe_note(p, out, p->folded_note);
 	nr = note_untraced(p, untraced);
 	for (size_t i = 0; i < nr; i++)
@@ -304,7 +304,7 @@ struct writing {
 	struct report_process *list;
 };
 
-static int write_report(void *arg)
+static int session_report_write_report(void *arg)
 {
 	struct writing *w = arg;
 	struct session *s = w->session;
@@ -362,7 +362,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 	}
 	w.report.processes = w.list;
 	session_forget_findings(s);
-	err = session_aside(s, write_report, &w);
+	err = session_aside(s, session_report_write_report, &w);
 	for (size_t i = 0; i < w.report.nr_processes; i++)
 		free((void *)w.list[i].allocators);
 	free(w.list);

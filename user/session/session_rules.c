@@ -10,7 +10,7 @@
 #include "user/scan/suppress_program.h"
 #include "user/session/session_private.h"
 
-static const struct module *program_of(const struct process *p)
+static const struct module *session_rules_program_of(const struct process *p)
 {
 	const struct mapping_list *maps = &p->target->maps;
 
@@ -37,7 +37,7 @@ static int read_rules(struct suppress_list *list, const struct module *m)
 
 const struct suppress_list *session_own_rules(const struct session *s, struct process *p)
 {
-	const struct module *m = program_of(p);
+	const struct module *m = session_rules_program_of(p);
 	int err;
 
 	if (p->has_own_rules || s->options->no_own_rules || !m)

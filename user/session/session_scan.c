@@ -42,7 +42,7 @@ void session_scan_event(struct session *s, const struct process *p, const struct
 }
 
 /* Enter the events that have arrived; leaks_options. */
-static int drain(void *ctx, struct scan *scan, bool is_stopped)
+static int session_scan_drain(void *ctx, struct scan *scan, bool is_stopped)
 {
 	struct scanning *n = ctx;
 	struct session *s = n->session;
@@ -71,7 +71,7 @@ static int put_aside(void *ctx, const struct event_header *rec, size_t len)
 	return 0;
 }
 
-static bool read_on(void *ctx)
+static bool session_scan_read_on(void *ctx)
 {
 	struct session *s = ctx;
 	const struct sink sink = { s, put_aside, .is_aside = true };
@@ -89,11 +89,11 @@ int session_aside(void *ctx, int (*work)(void *arg), void *arg)
 
 	if (s->stop_ns || s->is_replayed)
 		return work(arg);
-	return backlog_work(work, arg, read_on, s);
+	return backlog_work(work, arg, session_scan_read_on, s);
 }
 
 /* leaks_options. */
-static int aside(void *ctx, int (*work)(void *arg), void *arg)
+static int session_scan_aside(void *ctx, int (*work)(void *arg), void *arg)
 {
 	const struct scanning *n = ctx;
 
@@ -117,7 +117,7 @@ static void release_target(void *ctx)
 }
 
 /* Let the machine where the process runs find the verdicts; leaks_options. */
-static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
+static int session_scan_elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 {
 	struct scanning *n = ctx;
 	struct session *s = n->session;
@@ -128,7 +128,7 @@ static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 	o->aside = &aside_sink;
 	err = session_told(s)->scan_blocks(s->source, o, scan);
 	if (!err)
-		err = drain(n, scan, false);
+		err = session_scan_drain(n, scan, false);
 	if (!err)
 		err = scan_elsewhere(scan);
 	if (!err)
@@ -162,7 +162,7 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 
 	if (IS_AGENT || !session_told(s)->scan_begin)
 		return -EOPNOTSUPP;
-	lo->elsewhere = elsewhere;
+	lo->elsewhere = session_scan_elsewhere;
 	*o = (struct source_scan){ .pid = lo->pid,
 				   .sink = &s->sink,
 				   .heap = lo->heap,
@@ -194,7 +194,7 @@ static void unhold_target(void *ctx)
 	n->session->ops->tracer->release(n->session->source, n->process->target->pid);
 }
 
-static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+static int session_scan_read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
 {
 	const struct scanning *n = ctx;
 
@@ -222,7 +222,7 @@ static void stop_by_source(struct leaks_options *lo, struct snapshot_holder *hol
 	bool is_stopped = lo->is_traced && !lo->stop;
 
 	*holder = (struct snapshot_holder){ .ctx = n,
-					    .read_regs = read_regs,
+					    .read_regs = session_scan_read_regs,
 					    .stop = hold_target,
 					    .release = unhold_target,
 					    .call = n->session->ops->tracer->call ? call_by_source : NULL };
@@ -245,7 +245,7 @@ static void stop_by_stopper(struct leaks_options *lo, struct snapshot_holder *ho
 }
 
 /* leaks_options. */
-static void copying(void *ctx, pid_t pid, bool is_on)
+static void session_scan_copying(void *ctx, pid_t pid, bool is_on)
 {
 	const struct scanning *n = ctx;
 	struct session *s = n->session;
@@ -288,7 +288,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 }
 
 /* struct kernel_words. */
-static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+static int session_scan_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
 {
 	const struct scanning *n = ctx;
 	const struct session *s = n->session;
@@ -303,7 +303,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 {
 	const struct verdict_options *v = o->verdict;
 	struct scanning n = { .session = s, .process = p, .wanted = o };
-	const struct kernel_words kernel = { &n, kernel_words };
+	const struct kernel_words kernel = { &n, session_scan_kernel_words };
 	struct leaks_options lo = {
 		.pid = p->target->pid,
 		.heap = p->heap,
@@ -325,9 +325,9 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.kinds = v->leaks,
 		.marks = o->marks,
 		.ctx = &n,
-		.drain = drain,
-		.copying = copying,
-		.aside = aside,
+		.drain = session_scan_drain,
+		.copying = session_scan_copying,
+		.aside = session_scan_aside,
 		.kernel = s->ops->kernel_words ? &kernel : NULL,
 	};
 	struct snapshot_holder holder;

@@ -36,7 +36,7 @@ bool session_span_is_over(const struct session *s)
 }
 
 /* Forget all counts, as if tracing began now. */
-static void begin(struct session *s, u64 now_ns)
+static void session_span_begin(struct session *s, u64 now_ns)
 {
 	s->start_ns = now_ns;
 	for (size_t i = 0; i < s->nr_processes; i++) {
@@ -56,7 +56,7 @@ static void begin(struct session *s, u64 now_ns)
 	}
 }
 
-static void end(struct session *s)
+static void session_span_end(struct session *s)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!process_is_over(s->processes[i]))
@@ -64,14 +64,14 @@ static void end(struct session *s)
 }
 
 /* Do what the last moment that has passed asks for. */
-static void act(struct session *s)
+static void session_span_act(struct session *s)
 {
 	u64 now_ns = s->span.times[s->span.nr - 1];
 
 	if (s->span.nr - 1 == SPAN_FROM)
-		begin(s, now_ns);
+		session_span_begin(s, now_ns);
 	else if (s->span.nr - 1 == SPAN_TO && !s->halted_fd)
-		end(s);
+		session_span_end(s);
 	else if (s->is_replayed)
 		s->stop_ns = now_ns;
 }
@@ -84,7 +84,7 @@ void session_span_go_on(struct session *s, u64 now_ns, const char *marker)
 		s->span.start_ns = s->start_ns;
 	s->span.last_ns = now_ns;
 	while (span_pass(&s->span, now_ns, marker)) {
-		act(s);
+		session_span_act(s);
 		/* A marker is one moment only, even if two moments have its name. */
 		if (s->span.span->marks[s->span.nr - 1].kind == SPAN_AT_NAME)
 			marker = NULL;
@@ -134,7 +134,7 @@ int session_span_finish(struct session *s, const char *path)
 	if (!session_has_span(s))
 		return 0;
 	while (span_pass_end(&s->span, s->is_damaged))
-		act(s);
+		session_span_act(s);
 	if (session_span_is_over(s))
 		return 0;
 	m = &s->span.span->marks[s->span.nr];

@@ -50,13 +50,13 @@ struct recording_source {
 	} held_record;
 };
 
-static struct recording_source *self(const struct source *s)
+static struct recording_source *source_recording_self(const struct source *s)
 {
 	return (struct recording_source *)(uintptr_t)s;
 }
 
 /* Explain what is wrong with a record that could be read. */
-static int refuse(struct recording_source *src, const char *what)
+static int source_recording_refuse(struct recording_source *src, const char *what)
 {
 	struct stream_progress p = stream_progress(src->reader);
 
@@ -66,13 +66,15 @@ static int refuse(struct recording_source *src, const char *what)
 }
 
 /* Charge @bytes of memory for the content of records. */
-static int charge(struct recording_source *src, u64 bytes)
+static int source_recording_charge(struct recording_source *src, u64 bytes)
 {
 	src->name_bytes += bytes;
-	return src->name_bytes > src->max_memory ? refuse(src, "more names than there may be memory for") : 0;
+	return src->name_bytes > src->max_memory
+		       ? source_recording_refuse(src, "more names than there may be memory for")
+		       : 0;
 }
 
-static int on_hello(struct recording_source *src, const void *rec)
+static int source_recording_on_hello(struct recording_source *src, const void *rec)
 {
 	const struct stream_hello *hello = rec;
 
@@ -81,13 +83,13 @@ static int on_hello(struct recording_source *src, const void *rec)
 	return 0;
 }
 
-static int on_function(struct recording_source *src, const void *rec)
+static int source_recording_on_function(struct recording_source *src, const void *rec)
 {
 	int err = stream_names_function(&src->names, rec);
 
 	if (err == -EINVAL)
-		return refuse(src, "an allocator function of a kind that is not known");
-	return err == -ENOSPC ? refuse(src, "too many allocator functions") : err;
+		return source_recording_refuse(src, "an allocator function of a kind that is not known");
+	return err == -ENOSPC ? source_recording_refuse(src, "too many allocator functions") : err;
 }
 
 /* Set the identity of @t by @rec. 0 or -errno. */
@@ -98,34 +100,34 @@ static int set_identity(struct recording_source *src, struct target *t, const st
 	if (err)
 		return err;
 	t->is_started = t->is_started && !src->part;
-	return charge(src, strlen(t->exe));
+	return source_recording_charge(src, strlen(t->exe));
 }
 
-static int add_process(struct recording_source *src, u32 pid, struct process **out)
+static int source_recording_add_process(struct recording_source *src, u32 pid, struct process **out)
 {
-	int err = charge(src, PROCESS_COST);
+	int err = source_recording_charge(src, PROCESS_COST);
 
 	if (!err && session_count(src->session) >= MAX_PROCESSES)
-		err = refuse(src, "too many processes");
+		err = source_recording_refuse(src, "too many processes");
 	return err ? err : session_fill_process(src->session, pid, out);
 }
 
-static int on_process(struct recording_source *src, const void *rec)
+static int source_recording_on_process(struct recording_source *src, const void *rec)
 {
 	const struct stream_process *pr = rec;
 	struct process *p = session_find(src->session, pr->pid);
 	int err = 0;
 
 	if (pr->pid > INT32_MAX)
-		return refuse(src, "a pid out of range");
+		return source_recording_refuse(src, "a pid out of range");
 	if (!p)
-		err = add_process(src, pr->pid, &p);
+		err = source_recording_add_process(src, pr->pid, &p);
 	if (!err)
 		err = set_identity(src, session_target_of(p), pr);
 	return err ? err : session_fill_identity(src->session, p, pr->time_ns);
 }
 
-static int on_module(struct recording_source *src, const void *rec)
+static int source_recording_on_module(struct recording_source *src, const void *rec)
 {
 	const struct stream_module *m = rec;
 	struct module known = { .path = (char *)m->path,
@@ -133,7 +135,7 @@ static int on_module(struct recording_source *src, const void *rec)
 				.ino = m->ino,
 				.build_id_len = m->build_id_len,
 				.is_deleted = m->is_deleted };
-	int err = charge(src, NAME_COST + strlen(m->path) + strlen(m->link));
+	int err = source_recording_charge(src, NAME_COST + strlen(m->path) + strlen(m->link));
 	struct module *here;
 
 	memcpy(known.build_id, m->build_id, sizeof(known.build_id));
@@ -156,14 +158,14 @@ static int install_maps(struct recording_source *src)
 	return 0;
 }
 
-static int on_maps(struct recording_source *src, const void *rec)
+static int source_recording_on_maps(struct recording_source *src, const void *rec)
 {
 	const struct stream_maps *m = rec;
 	int err;
 
 	if (m->nr > STREAM_MAX_MAPPINGS)
-		return refuse(src, "too many mappings");
-	err = charge(src, m->nr * sizeof(struct mapping));
+		return source_recording_refuse(src, "too many mappings");
+	err = source_recording_charge(src, m->nr * sizeof(struct mapping));
 	if (!err)
 		err = stream_names_expect(&src->names, m->nr);
 	if (err)
@@ -171,28 +173,28 @@ static int on_maps(struct recording_source *src, const void *rec)
 	src->mapped = session_find(src->session, m->pid);
 	src->epoch = m->epoch;
 	if (!src->mapped)
-		return refuse(src, "mappings of a process that is not there");
+		return source_recording_refuse(src, "mappings of a process that is not there");
 	return m->nr ? 0 : install_maps(src);
 }
 
-static int on_mapping(struct recording_source *src, const void *rec)
+static int source_recording_on_mapping(struct recording_source *src, const void *rec)
 {
 	if (!src->mapped || stream_names_mapping(&src->names, rec))
-		return refuse(src, "a mapping out of place");
+		return source_recording_refuse(src, "a mapping out of place");
 	return stream_names_have_all(&src->names) ? install_maps(src) : 0;
 }
 
-static int on_allocator(struct recording_source *src, const void *rec)
+static int source_recording_on_allocator(struct recording_source *src, const void *rec)
 {
 	const struct stream_allocator *a = rec;
 	struct process *p = session_find(src->session, a->pid);
 	const char *kind = kind_list_keep(&src->kinds, a->kind);
 	struct target *t;
 	size_t nr;
-	int err = charge(src, NAME_COST + strlen(a->kind));
+	int err = source_recording_charge(src, NAME_COST + strlen(a->kind));
 
 	if (!p)
-		return refuse(src, "an allocator of a process that is not there");
+		return source_recording_refuse(src, "an allocator of a process that is not there");
 	if (err || !kind)
 		return err ? err : -ENOMEM;
 	t = session_target_of(p);
@@ -210,20 +212,20 @@ static int on_thread(struct recording_source *src, const void *rec)
 	return 0;
 }
 
-static int on_losses(struct recording_source *src, const void *rec)
+static int source_recording_on_losses(struct recording_source *src, const void *rec)
 {
 	const struct stream_losses *l = rec;
 	struct process *p = session_find(src->session, l->pid);
 	struct losses now;
 
 	if (!p)
-		return refuse(src, "losses of a process that is not there");
+		return source_recording_refuse(src, "losses of a process that is not there");
 	now = stream_losses_take(l);
 	session_fill_losses(src->session, p, &now, l->flags);
 	return 0;
 }
 
-static int on_mark(struct recording_source *src, const void *rec)
+static int source_recording_on_mark(struct recording_source *src, const void *rec)
 {
 	const struct stream_mark_record *m = rec;
 
@@ -235,7 +237,7 @@ static int on_mark(struct recording_source *src, const void *rec)
 	return 0;
 }
 
-static int on_end(struct recording_source *src, const void *rec)
+static int source_recording_on_end(struct recording_source *src, const void *rec)
 {
 	const struct stream_end *end = rec;
 
@@ -256,7 +258,7 @@ static int check_memory(struct recording_source *src)
 	return -ENOMEM;
 }
 
-static int on_life(struct recording_source *src, const void *rec)
+static int source_recording_on_life(struct recording_source *src, const void *rec)
 {
 	const struct process_event *ev = rec;
 	struct process *p = session_find(src->session, ev->h.pid);
@@ -265,17 +267,17 @@ static int on_life(struct recording_source *src, const void *rec)
 	src->last_ns = ev->time_ns;
 	/* A child and an image begin with a copy of the mappings. */
 	if (ev->h.kind != EVENT_EXIT)
-		err = charge(src,
-			     PROCESS_COST + (p ? session_target_of(p)->maps.nr * sizeof(struct mapping) : 0));
+		err = source_recording_charge(
+			src, PROCESS_COST + (p ? session_target_of(p)->maps.nr * sizeof(struct mapping) : 0));
 	if (!err && session_count(src->session) >= MAX_PROCESSES)
-		err = refuse(src, "too many processes");
+		err = source_recording_refuse(src, "too many processes");
 	if (!err)
 		err = session_enter(src->session, &ev->h, sizeof(*ev));
 	/* A child has a copy of its parent's heap: a short record takes much memory. */
 	return err || ev->h.kind != EVENT_FORK ? err : check_memory(src);
 }
 
-static int on_event(struct recording_source *src, const void *rec)
+static int source_recording_on_event(struct recording_source *src, const void *rec)
 {
 	struct heap_event ev = *(const struct heap_event *)rec;
 
@@ -286,79 +288,91 @@ static int on_event(struct recording_source *src, const void *rec)
 	return session_enter(src->session, &ev.h, sizeof(ev));
 }
 
-static int on_stack(struct recording_source *src, const void *rec)
+static int source_recording_on_stack(struct recording_source *src, const void *rec)
 {
 	const struct stack_event *ev = rec;
 
 	return session_enter(src->session, &ev->h, sizeof(*ev));
 }
 
-static int on_scan(struct recording_source *src, const void *rec)
+static int source_recording_on_scan(struct recording_source *src, const void *rec)
 {
 	const struct stream_scan *scan = rec;
 	struct process *p = session_find(src->session, scan->pid);
 
 	if (!p)
-		return refuse(src, "verdicts on a process that is not there");
+		return source_recording_refuse(src, "verdicts on a process that is not there");
 	return stream_scan_begin(&src->scan, src->session, p, scan);
 }
 
-static int checked(struct recording_source *src, int err)
+static int source_recording_checked(struct recording_source *src, int err)
 {
-	return err == -EBADMSG ? refuse(src, "verdicts that cannot be") : err;
+	return err == -EBADMSG ? source_recording_refuse(src, "verdicts that cannot be") : err;
 }
 
 static int on_scan_row(struct recording_source *src, const void *rec)
 {
-	return checked(src, stream_scan_row(&src->scan, src->names.fn_of, rec));
+	return source_recording_checked(src, stream_scan_row(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_link(struct recording_source *src, const void *rec)
 {
-	int err = charge(src, sizeof(struct leak_link));
+	int err = source_recording_charge(src, sizeof(struct leak_link));
 
-	return err ? err : checked(src, stream_scan_link(&src->scan, src->names.fn_of, rec));
+	return err ? err : source_recording_checked(src, stream_scan_link(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_why(struct recording_source *src, const void *rec)
 {
-	int err = charge(src, sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
+	int err = source_recording_charge(src,
+					  sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
 
-	return err ? err : checked(src, stream_scan_why(&src->scan, src->names.fn_of, rec));
+	return err ? err : source_recording_checked(src, stream_scan_why(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_step(struct recording_source *src, const void *rec)
 {
-	return checked(src, stream_scan_step(&src->scan, src->names.fn_of, rec));
+	return source_recording_checked(src, stream_scan_step(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_end(struct recording_source *src, const void *rec)
 {
 	(void)rec;
-	return checked(src, stream_scan_end(&src->scan, src->session));
+	return source_recording_checked(src, stream_scan_end(&src->scan, src->session));
 }
 
 static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const void *rec) = {
-	[STREAM_HELLO] = on_hello,	   [STREAM_FUNCTION] = on_function,
-	[STREAM_STACK] = on_stack,	   [STREAM_PROCESS] = on_process,
-	[STREAM_MODULE] = on_module,	   [STREAM_MAPS] = on_maps,
-	[STREAM_MAPPING] = on_mapping,	   [STREAM_ALLOCATOR] = on_allocator,
-	[STREAM_EXEC] = on_life,	   [STREAM_FORK] = on_life,
-	[STREAM_EXIT] = on_life,	   [STREAM_LOSSES] = on_losses,
-	[STREAM_SCAN] = on_scan,	   [STREAM_SCAN_ROW] = on_scan_row,
-	[STREAM_SCAN_LINK] = on_scan_link, [STREAM_SCAN_WHY] = on_scan_why,
-	[STREAM_SCAN_STEP] = on_scan_step, [STREAM_SCAN_END] = on_scan_end,
-	[STREAM_MARK] = on_mark,	   [STREAM_END] = on_end,
-	[STREAM_THREAD] = on_thread,	   [STREAM_EVENT] = on_event,
+	[STREAM_HELLO] = source_recording_on_hello,
+	[STREAM_FUNCTION] = source_recording_on_function,
+	[STREAM_STACK] = source_recording_on_stack,
+	[STREAM_PROCESS] = source_recording_on_process,
+	[STREAM_MODULE] = source_recording_on_module,
+	[STREAM_MAPS] = source_recording_on_maps,
+	[STREAM_MAPPING] = source_recording_on_mapping,
+	[STREAM_ALLOCATOR] = source_recording_on_allocator,
+	[STREAM_EXEC] = source_recording_on_life,
+	[STREAM_FORK] = source_recording_on_life,
+	[STREAM_EXIT] = source_recording_on_life,
+	[STREAM_LOSSES] = source_recording_on_losses,
+	[STREAM_SCAN] = source_recording_on_scan,
+	[STREAM_SCAN_ROW] = on_scan_row,
+	[STREAM_SCAN_LINK] = on_scan_link,
+	[STREAM_SCAN_WHY] = on_scan_why,
+	[STREAM_SCAN_STEP] = on_scan_step,
+	[STREAM_SCAN_END] = on_scan_end,
+	[STREAM_MARK] = source_recording_on_mark,
+	[STREAM_END] = source_recording_on_end,
+	[STREAM_THREAD] = on_thread,
+	[STREAM_EVENT] = source_recording_on_event,
 };
 
 /* Keep the record of @kind, at which the span has ended, for source_recording_go_on(). */
-static int hold(struct recording_source *src, enum stream_kind kind, const void *rec)
+static int source_recording_hold(struct recording_source *src, enum stream_kind kind, const void *rec)
 {
 	src->held = STREAM_MARK;
-	if (takers[kind] == on_event)
+	if (takers[kind] == source_recording_on_event)
 		src->held_record.event = *(const struct heap_event *)rec;
-	else if (takers[kind] == on_life)
+	else if (takers[kind] == source_recording_on_life)
 		src->held_record.life = *(const struct process_event *)rec;
 	else
 		return STREAM_HALT;
@@ -366,7 +380,7 @@ static int hold(struct recording_source *src, enum stream_kind kind, const void 
 	return STREAM_HALT;
 }
 
-static int on_record(void *ctx, enum stream_kind kind, const void *rec)
+static int source_recording_on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
 	struct recording_source *src = ctx;
 	bool is_verdict = kind >= STREAM_SCAN && kind <= STREAM_SCAN_END;
@@ -376,13 +390,15 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
 		return 0;
 	err = takers[kind] ? takers[kind](ctx, rec) : 0;
-	return !err && src->halts && session_span_is_over(src->session) ? hold(src, kind, rec) : err;
+	return !err && src->halts && session_span_is_over(src->session)
+		       ? source_recording_hold(src, kind, rec)
+		       : err;
 }
 
 int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 {
 	struct recording_source *src = calloc(1, sizeof(*src));
-	const struct stream_handler handler = { .ctx = src, .record = on_record };
+	const struct stream_handler handler = { .ctx = src, .record = source_recording_on_record };
 	int err;
 
 	if (!src)
@@ -402,7 +418,7 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 
 int source_recording_feed(struct source *source, const void *data, size_t len)
 {
-	struct recording_source *src = self(source);
+	struct recording_source *src = source_recording_self(source);
 
 	int err;
 
@@ -414,20 +430,20 @@ int source_recording_feed(struct source *source, const void *data, size_t len)
 
 void source_recording_halt(struct source *source)
 {
-	self(source)->halts = true;
+	source_recording_self(source)->halts = true;
 }
 
 int source_recording_go_on(struct source *source, u64 *offset)
 {
-	struct recording_source *src = self(source);
+	struct recording_source *src = source_recording_self(source);
 	struct heap_event event = src->held_record.event;
 	struct process_event life = src->held_record.life;
 	int err = 0;
 
 	if (src->held == STREAM_EVENT)
-		err = on_record(src, src->held, &event);
+		err = source_recording_on_record(src, src->held, &event);
 	else if (src->held != STREAM_MARK)
-		err = on_record(src, src->held, &life);
+		err = source_recording_on_record(src, src->held, &life);
 	if (!err)
 		err = stream_go_on(src->reader, offset);
 	if (!err)
@@ -438,12 +454,12 @@ int source_recording_go_on(struct source *source, u64 *offset)
 
 int source_recording_resume(struct source *source, const struct seek_point *p)
 {
-	return stream_reader_resume(self(source)->reader, &p->cut, p->number, p->offset);
+	return stream_reader_resume(source_recording_self(source)->reader, &p->cut, p->number, p->offset);
 }
 
 int source_recording_finish(struct source *source)
 {
-	struct recording_source *src = self(source);
+	struct recording_source *src = source_recording_self(source);
 	int err = src->is_halted ? 0 : stream_finish(src->reader);
 
 	session_fill_end(src->session, src->last_ns);
@@ -452,17 +468,17 @@ int source_recording_finish(struct source *source)
 
 const char *source_recording_why(const struct source *source)
 {
-	const struct recording_source *src = self(source);
+	const struct recording_source *src = source_recording_self(source);
 
 	return src->why[0] ? src->why : stream_why(src->reader);
 }
 
 u64 source_recording_unknown(const struct source *source)
 {
-	return stream_progress(self(source)->reader).nr_unknown;
+	return stream_progress(source_recording_self(source)->reader).nr_unknown;
 }
 
-static int poll_records(struct source *source, const struct sink *sink)
+static int source_recording_poll_records(struct source *source, const struct sink *sink)
 {
 	(void)source;
 	(void)sink;
@@ -475,21 +491,21 @@ static void ignore_pid(struct source *source, pid_t pid)
 	(void)pid;
 }
 
-static struct losses losses_of(struct source *source, pid_t pid)
+static struct losses source_recording_losses_of(struct source *source, pid_t pid)
 {
-	struct recording_source *src = self(source);
+	struct recording_source *src = source_recording_self(source);
 
 	return session_filled_losses(src->session, pid);
 }
 
-static void detach(struct source *source)
+static void source_recording_detach(struct source *source)
 {
 	(void)source;
 }
 
-static void free_source(struct source *source)
+static void source_recording_free_source(struct source *source)
 {
-	struct recording_source *src = self(source);
+	struct recording_source *src = source_recording_self(source);
 
 	if (!src)
 		return;
@@ -504,10 +520,10 @@ const struct source_ops source_recording = {
 	.name = "replay",
 	.update = session_fill_update,
 	.wait_fd = session_fill_wait_fd,
-	.poll = poll_records,
+	.poll = source_recording_poll_records,
 	.pause = ignore_pid,
 	.resume = ignore_pid,
-	.losses = losses_of,
-	.detach = detach,
-	.free = free_source,
+	.losses = source_recording_losses_of,
+	.detach = source_recording_detach,
+	.free = source_recording_free_source,
 };

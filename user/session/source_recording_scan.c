@@ -23,7 +23,7 @@ void stream_scan_fini(struct stream_scan_state *st)
 	*st = (struct stream_scan_state){ 0 };
 }
 
-static int compare(const void *a, const void *b)
+static int source_recording_scan_compare(const void *a, const void *b)
 {
 	const struct stream_scan_row_key *x = a, *y = b;
 
@@ -33,24 +33,26 @@ static int compare(const void *a, const void *b)
 }
 
 /* The row of a caller, WHY_NO_ROW if the heap has no such row. */
-static u32 find_row(const struct stream_scan_state *st, const u16 *fn_of, u64 stack, u32 fn)
+static u32 source_recording_scan_find_row(const struct stream_scan_state *st, const u16 *fn_of, u64 stack,
+					  u32 fn)
 {
 	const struct stream_scan_row_key key = { .stack = stack_canonical(session_stacks(st->session), stack),
 						 .fn = fn_of[fn] };
-	const struct stream_scan_row_key *found = bsearch(&key, st->keys, st->nr_keys, sizeof(key), compare);
+	const struct stream_scan_row_key *found =
+		bsearch(&key, st->keys, st->nr_keys, sizeof(key), source_recording_scan_compare);
 
 	return found ? found->row : WHY_NO_ROW;
 }
 
-static struct scan_sum sum_of(const struct stream_sum *sum)
+static struct scan_sum source_recording_scan_sum_of(const struct stream_sum *sum)
 {
 	return (struct scan_sum){ sum->blocks, sum->bytes };
 }
 
-static void copy_sums(struct scan_sums *out, const struct stream_sum *sums)
+static void source_recording_scan_copy_sums(struct scan_sums *out, const struct stream_sum *sums)
 {
 	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++)
-		out->of[i] = sum_of(&sums[i]);
+		out->of[i] = source_recording_scan_sum_of(&sums[i]);
 }
 
 static int index_rows(struct stream_scan_state *st, const struct heap *heap)
@@ -66,7 +68,7 @@ static int index_rows(struct stream_scan_state *st, const struct heap *heap)
 
 		st->keys[i] = (struct stream_scan_row_key){ .stack = row.stack, .row = i, .fn = row.fn };
 	}
-	qsort(st->keys, nr, sizeof(*st->keys), compare);
+	qsort(st->keys, nr, sizeof(*st->keys), source_recording_scan_compare);
 	st->nr_keys = st->leaks->nr_rows = nr;
 	return 0;
 }
@@ -91,15 +93,15 @@ int stream_scan_begin(struct stream_scan_state *st, const struct session *s, str
 	l->max_pause_ns = rec->max_pause_ns;
 	l->word_size = rec->word_size == 4 ? 4 : 8;
 	l->has_before = rec->flags & STREAM_SCAN_BEFORE;
-	l->left_out = sum_of(&rec->left_out);
-	l->fresh = sum_of(&rec->fresh);
-	l->again = sum_of(&rec->again);
+	l->left_out = source_recording_scan_sum_of(&rec->left_out);
+	l->fresh = source_recording_scan_sum_of(&rec->fresh);
+	l->again = source_recording_scan_sum_of(&rec->again);
 	l->result.is_complete = rec->flags & STREAM_SCAN_COMPLETE;
 	l->result.scanned_bytes = rec->scanned_bytes;
 	l->result.skipped_bytes = rec->skipped_bytes;
 	l->result.nr_unstopped = rec->nr_unstopped;
 	l->result.nr_overlaps = rec->nr_overlaps;
-	copy_sums(&l->result.sums, rec->sums);
+	source_recording_scan_copy_sums(&l->result.sums, rec->sums);
 	return index_rows(st, session_heap_of(p));
 }
 
@@ -110,12 +112,12 @@ int stream_scan_row(struct stream_scan_state *st, const u16 *fn_of, const struct
 
 	if (!st->process)
 		return -EBADMSG;
-	row = find_row(st, fn_of, rec->stack, rec->fn);
+	row = source_recording_scan_find_row(st, fn_of, rec->stack, rec->fn);
 	if (row == WHY_NO_ROW)
 		return 0;
 	out = &st->leaks->rows[row];
-	copy_sums(&out->sums, rec->sums);
-	out->through = sum_of(&rec->through);
+	source_recording_scan_copy_sums(&out->sums, rec->sums);
+	out->through = source_recording_scan_sum_of(&rec->through);
 	return 0;
 }
 
@@ -126,9 +128,9 @@ int stream_scan_link(struct stream_scan_state *st, const u16 *fn_of, const struc
 
 	if (!st->process)
 		return -EBADMSG;
-	link.row = find_row(st, fn_of, rec->stack, rec->fn);
-	link.leader = find_row(st, fn_of, rec->leader_stack, rec->leader_fn);
-	link.sum = sum_of(&rec->sum);
+	link.row = source_recording_scan_find_row(st, fn_of, rec->stack, rec->fn);
+	link.leader = source_recording_scan_find_row(st, fn_of, rec->leader_stack, rec->leader_fn);
+	link.sum = source_recording_scan_sum_of(&rec->sum);
 	if (link.row == WHY_NO_ROW || link.leader == WHY_NO_ROW)
 		return 0;
 	if (array_reserve(l->links, st->max_links, l->nr_links + 1))
@@ -176,7 +178,7 @@ int stream_scan_why(struct stream_scan_state *st, const u16 *fn_of, const struct
 				  .root_where = rec->root_where,
 				  .nr_left_out = rec->nr_left_out };
 	if (rec->flags & STREAM_WHY_HAS_ROW)
-		why->row = find_row(st, fn_of, rec->stack, rec->fn);
+		why->row = source_recording_scan_find_row(st, fn_of, rec->stack, rec->fn);
 	why->steps = calloc(rec->nr_steps + 1, sizeof(*why->steps));
 	if (rec->root == ROOT_MEMORY || rec->flags & STREAM_WHY_HAS_PATH)
 		why->root_path = strdup(rec->root_path);
@@ -194,7 +196,7 @@ int stream_scan_step(struct stream_scan_state *st, const u16 *fn_of, const struc
 	if (!st->process || !st->nr_steps)
 		return -EBADMSG;
 	if (rec->flags & STREAM_WHY_HAS_ROW)
-		row = find_row(st, fn_of, rec->stack, rec->fn);
+		row = source_recording_scan_find_row(st, fn_of, rec->stack, rec->fn);
 	st->why->steps[st->why->nr_steps++] = (struct why_step){
 		.addr = rec->addr, .size = rec->size, .offset = rec->offset, .nr = rec->nr, .row = row
 	};

@@ -49,7 +49,7 @@ bool source_replay_is_done(const struct source *source)
 	return s->next == s->nr_words;
 }
 
-static struct listed_process *find_process(struct replay_source *s, pid_t pid)
+static struct listed_process *source_replay_find_process(struct replay_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (s->processes[i]->target.pid == pid)
@@ -57,11 +57,11 @@ static struct listed_process *find_process(struct replay_source *s, pid_t pid)
 	return NULL;
 }
 
-static int attach(struct source *source, struct target *t)
+static int source_replay_attach(struct source *source, struct target *t)
 {
 	struct replay_source *s = replay_self(source);
 
-	return find_process(s, t->pid) ? 0 : -ESRCH;
+	return source_replay_find_process(s, t->pid) ? 0 : -ESRCH;
 }
 
 static bool is_heap_event(const struct event_header *h)
@@ -70,8 +70,8 @@ static bool is_heap_event(const struct event_header *h)
 }
 
 /* Deliver the record of one entry. Number of records, or -errno of the sink. */
-static int deliver(struct replay_source *s, struct listed_process *process, const struct event_header *rec,
-		   u32 bytes, const struct sink *sink)
+static int source_replay_deliver(struct replay_source *s, struct listed_process *process,
+				 const struct event_header *rec, u32 bytes, const struct sink *sink)
 {
 	const struct mark_record *mark = (const struct mark_record *)rec;
 	const struct lost_record *lost = (const struct lost_record *)rec;
@@ -97,7 +97,7 @@ static int deliver(struct replay_source *s, struct listed_process *process, cons
 	return err ? err : 1;
 }
 
-static int poll_records(struct source *source, const struct sink *sink)
+static int source_replay_poll_records(struct source *source, const struct sink *sink)
 {
 	struct replay_source *s = replay_self(source);
 	int nr = 0;
@@ -105,7 +105,7 @@ static int poll_records(struct source *source, const struct sink *sink)
 	while (nr < POLL_RECORDS && s->next < s->nr_words) {
 		const struct entry *entry = (const struct entry *)&s->stream[s->next];
 		const struct event_header *rec = (const struct event_header *)(entry + 1);
-		int ret = deliver(s, s->processes[entry->process], rec, entry->bytes, sink);
+		int ret = source_replay_deliver(s, s->processes[entry->process], rec, entry->bytes, sink);
 
 		s->next += 1 + (entry->bytes + sizeof(u64) - 1) / sizeof(u64);
 		if (ret < 0)
@@ -115,32 +115,32 @@ static int poll_records(struct source *source, const struct sink *sink)
 	return nr;
 }
 
-static void set_paused(struct replay_source *s, pid_t pid, bool is_paused)
+static void source_replay_set_paused(struct replay_source *s, pid_t pid, bool is_paused)
 {
-	struct listed_process *p = find_process(s, pid);
+	struct listed_process *p = source_replay_find_process(s, pid);
 
 	if (p)
 		p->is_paused = is_paused;
 }
 
-static void pause_process(struct source *source, pid_t pid)
+static void source_replay_pause_process(struct source *source, pid_t pid)
 {
 	struct replay_source *s = replay_self(source);
 
-	set_paused(s, pid, true);
+	source_replay_set_paused(s, pid, true);
 }
 
 static void resume_process(struct source *source, pid_t pid)
 {
 	struct replay_source *s = replay_self(source);
 
-	set_paused(s, pid, false);
+	source_replay_set_paused(s, pid, false);
 }
 
-static struct losses losses_of(struct source *source, pid_t pid)
+static struct losses source_replay_losses_of(struct source *source, pid_t pid)
 {
 	struct replay_source *s = replay_self(source);
-	struct listed_process *p = find_process(s, pid);
+	struct listed_process *p = source_replay_find_process(s, pid);
 
 	return p ? p->losses : (struct losses){ 0 };
 }
@@ -148,7 +148,7 @@ static struct losses losses_of(struct source *source, pid_t pid)
 static int name_image(struct source *source, struct target *t)
 {
 	struct replay_source *s = replay_self(source);
-	const struct listed_process *p = find_process(s, t->pid);
+	const struct listed_process *p = source_replay_find_process(s, t->pid);
 	const struct replay_image *image;
 	char *exe;
 
@@ -177,21 +177,21 @@ void source_replay_set_marker(struct source *source, source_replay_mark_fn on_ma
 	s->mark_ctx = ctx;
 }
 
-static void detach(struct source *source)
+static void source_replay_detach(struct source *source)
 {
 	(void)source;
 }
 
 const struct source_ops source_replay = {
 	.name = "replay",
-	.attach = attach,
+	.attach = source_replay_attach,
 	.update = session_fill_update,
 	.wait_fd = session_fill_wait_fd,
-	.poll = poll_records,
-	.pause = pause_process,
+	.poll = source_replay_poll_records,
+	.pause = source_replay_pause_process,
 	.resume = resume_process,
-	.losses = losses_of,
+	.losses = source_replay_losses_of,
 	.image = name_image,
-	.detach = detach,
+	.detach = source_replay_detach,
 	.free = source_replay_free,
 };

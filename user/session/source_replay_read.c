@@ -62,7 +62,7 @@ struct parser {
 	char why[128]; /* "" = no error yet */
 };
 
-static void __printf(2, 3) fail(struct parser *p, const char *fmt, ...)
+static void __printf(2, 3) source_replay_read_fail(struct parser *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -76,11 +76,11 @@ static void __printf(2, 3) fail(struct parser *p, const char *fmt, ...)
 static void fail_errno(struct parser *p, int err)
 {
 	if (err)
-		fail(p, "%s", strerror(-err));
+		source_replay_read_fail(p, "%s", strerror(-err));
 }
 
-/* Word @i as a number up to @max; 0 after fail(). */
-static u64 number(struct parser *p, size_t i, u64 max)
+/* Word @i as a number up to @max; 0 after source_replay_read_fail(). */
+static u64 source_replay_read_number(struct parser *p, size_t i, u64 max)
 {
 	const char *word = p->words[i];
 	char *end;
@@ -89,23 +89,23 @@ static u64 number(struct parser *p, size_t i, u64 max)
 	errno = 0;
 	value = strtoull(word, &end, 0);
 	if (errno || *end || word[0] < '0' || word[0] > '9')
-		fail(p, "'%.40s' is not a number", word);
+		source_replay_read_fail(p, "'%.40s' is not a number", word);
 	else if (value > max)
-		fail(p, "%.40s is too large", word);
+		source_replay_read_fail(p, "%.40s is too large", word);
 	return p->why[0] ? 0 : value;
 }
 
 /* Word @i as the pid of a process introduced before. */
 static u32 known_pid(struct parser *p, size_t i)
 {
-	u32 pid = number(p, i, INT32_MAX);
+	u32 pid = source_replay_read_number(p, i, INT32_MAX);
 
 	for (size_t k = 0; k < p->source->nr_processes; k++)
 		if (p->source->processes[k]->target.pid == (pid_t)pid) {
 			p->process = k;
 			return pid;
 		}
-	fail(p, "no process line for pid %u before", pid);
+	source_replay_read_fail(p, "no process line for pid %u before", pid);
 	return 0;
 }
 
@@ -118,7 +118,7 @@ static int hex_value(char c)
 }
 
 /* Word @i as a text, in place. */
-static const char *text(struct parser *p, size_t i)
+static const char *source_replay_read_text(struct parser *p, size_t i)
 {
 	char *out = p->words[i];
 
@@ -138,7 +138,7 @@ static const char *text(struct parser *p, size_t i)
 	return p->words[i];
 }
 
-static void append(struct parser *p, const void *rec, u32 bytes)
+static void source_replay_read_append(struct parser *p, const void *rec, u32 bytes)
 {
 	struct replay_source *s = p->source;
 	struct entry entry = { .bytes = bytes, .process = p->process };
@@ -160,16 +160,16 @@ static void append(struct parser *p, const void *rec, u32 bytes)
 static void parse_process(struct parser *p)
 {
 	struct replay_source *s = p->source;
-	pid_t pid = number(p, 1, INT32_MAX);
+	pid_t pid = source_replay_read_number(p, 1, INT32_MAX);
 	struct listed_process *new;
 
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (s->processes[i]->target.pid == pid)
-			fail(p, "pid %d has a process line already", pid);
+			source_replay_read_fail(p, "pid %d has a process line already", pid);
 	if (p->nr_words == 5 && strcmp(p->words[4], "started"))
-		fail(p, "'%.40s' instead of 'started'", p->words[4]);
+		source_replay_read_fail(p, "'%.40s' instead of 'started'", p->words[4]);
 	if (s->nr_processes == MAX_PROCESSES)
-		fail(p, "more than %d processes", MAX_PROCESSES);
+		source_replay_read_fail(p, "more than %d processes", MAX_PROCESSES);
 	if (p->why[0])
 		return;
 	new = array_extend(s->processes, s->nr_processes) ? NULL : calloc(1, sizeof(*new));
@@ -178,10 +178,11 @@ static void parse_process(struct parser *p)
 		return;
 	}
 	s->processes[s->nr_processes++] = new;
-	new->target =
-		(struct target){ .pid = pid, .pidfd = -1, .exit_status = -1, .exe = strdup(text(p, 3)) };
+	new->target = (struct target){
+		.pid = pid, .pidfd = -1, .exit_status = -1, .exe = strdup(source_replay_read_text(p, 3))
+	};
 	new->target.is_started = p->nr_words == 5;
-	snprintf(new->target.comm, sizeof(new->target.comm), "%s", text(p, 2));
+	snprintf(new->target.comm, sizeof(new->target.comm), "%s", source_replay_read_text(p, 2));
 	if (!new->target.exe)
 		fail_errno(p, -ENOMEM);
 }
@@ -191,12 +192,12 @@ static u8 hex_digit(struct parser *p, char c)
 	int value = hex_value(c);
 
 	if (value < 0)
-		fail(p, "a build ID is pairs of lower case hexadecimal digits");
+		source_replay_read_fail(p, "a build ID is pairs of lower case hexadecimal digits");
 	return value < 0 ? 0 : (u8)value;
 }
 
 /* The module of @path and the build ID in words[6], shared between processes. */
-static struct module *module_of(struct parser *p, const char *path)
+static struct module *source_replay_read_module_of(struct parser *p, const char *path)
 {
 	const char *hex = p->nr_words == 7 ? p->words[6] : "";
 	size_t len = (strlen(hex) + 1) / 2;
@@ -204,7 +205,7 @@ static struct module *module_of(struct parser *p, const char *path)
 	struct module *module = NULL;
 
 	if (len > BUILD_ID_MAX)
-		fail(p, "a build ID has at most %d bytes", BUILD_ID_MAX);
+		source_replay_read_fail(p, "a build ID has at most %d bytes", BUILD_ID_MAX);
 	for (size_t i = 0; i < len && !p->why[0]; i++)
 		build_id[i] = hex_digit(p, hex[2 * i]) << 4 | hex_digit(p, hex[2 * i + 1]);
 	if (p->why[0])
@@ -220,18 +221,19 @@ static struct module *module_of(struct parser *p, const char *path)
 }
 
 /* Insert @m by address. */
-static void add_mapping(struct parser *p, struct mapping_list *list, const struct mapping *m)
+static void source_replay_read_add_mapping(struct parser *p, struct mapping_list *list,
+					   const struct mapping *m)
 {
 	size_t i = list->nr;
 
 	while (i > 0 && list->maps[i - 1].start >= m->end)
 		i--;
 	if (m->start >= m->end)
-		fail(p, "the mapping ends before it starts");
+		source_replay_read_fail(p, "the mapping ends before it starts");
 	else if (i > 0 && list->maps[i - 1].end > m->start)
-		fail(p, "the mapping overlaps another one");
+		source_replay_read_fail(p, "the mapping overlaps another one");
 	else if (list->nr == MAX_MAPS)
-		fail(p, "more than %d mappings", MAX_MAPS);
+		source_replay_read_fail(p, "more than %d mappings", MAX_MAPS);
 	if (p->why[0])
 		return;
 	if (array_extend(list->maps, list->nr)) {
@@ -244,17 +246,18 @@ static void add_mapping(struct parser *p, struct mapping_list *list, const struc
 	list->epoch = 1;
 }
 
-static void parse_map(struct parser *p)
+static void source_replay_read_parse_map(struct parser *p)
 {
-	struct mapping m = { .start = number(p, 2, UINT64_MAX), .end = number(p, 3, UINT64_MAX) };
+	struct mapping m = { .start = source_replay_read_number(p, 2, UINT64_MAX),
+			     .end = source_replay_read_number(p, 3, UINT64_MAX) };
 
 	known_pid(p, 1);
-	m.bias = number(p, 4, UINT64_MAX);
+	m.bias = source_replay_read_number(p, 4, UINT64_MAX);
 	m.file_offset = m.start - m.bias;
 	if (strcmp(p->words[5], "-"))
-		m.module = module_of(p, text(p, 5));
+		m.module = source_replay_read_module_of(p, source_replay_read_text(p, 5));
 	if (!p->why[0])
-		add_mapping(p, &p->source->processes[p->process]->target.maps, &m);
+		source_replay_read_add_mapping(p, &p->source->processes[p->process]->target.maps, &m);
 }
 
 static u8 stack_end_of(struct parser *p, const char *word)
@@ -262,7 +265,7 @@ static u8 stack_end_of(struct parser *p, const char *word)
 	for (u32 end = 0; end < NR_STACK_ENDS; end++)
 		if (!strcmp(stack_end_word(end), word))
 			return (u8)end;
-	fail(p, "'%.40s' is not the end of a stack", word);
+	source_replay_read_fail(p, "'%.40s' is not the end of a stack", word);
 	return 0;
 }
 
@@ -271,14 +274,14 @@ static void parse_stack(struct parser *p)
 	struct stack_event ev = { .h.kind = EVENT_STACK, .epoch = 1 };
 
 	ev.h.pid = ev.h.tid = known_pid(p, 2);
-	ev.id = number(p, 1, UINT64_MAX);
+	ev.id = source_replay_read_number(p, 1, UINT64_MAX);
 	if (ev.id < STACK_FIRST_ID)
-		fail(p, "stack ids begin with %d", STACK_FIRST_ID);
+		source_replay_read_fail(p, "stack ids begin with %d", STACK_FIRST_ID);
 	ev.end = stack_end_of(p, p->words[3]);
 	ev.nr_frames = p->nr_words - 4;
 	for (u16 i = 0; i < ev.nr_frames; i++)
-		ev.ips[i] = number(p, 4 + i, UINT64_MAX);
-	append(p, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+		ev.ips[i] = source_replay_read_number(p, 4 + i, UINT64_MAX);
+	source_replay_read_append(p, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
 /* The last words of an event, from @i on: time and flags. */
@@ -294,14 +297,14 @@ static u8 parse_end(struct parser *p, size_t i, u8 allowed)
 
 	p->time_ns++;
 	if (i < p->nr_words && p->words[i][0] >= '0' && p->words[i][0] <= '9')
-		p->time_ns = number(p, i++, UINT64_MAX);
+		p->time_ns = source_replay_read_number(p, i++, UINT64_MAX);
 	if (i == p->nr_words)
 		return 0;
 	for (size_t k = 0; k < ARRAY_SIZE(flags); k++)
 		if (!strcmp(p->words[i], flags[k].word))
 			found = flags[k].flag & allowed;
 	if (!found || i + 1 < p->nr_words)
-		fail(p, "'%.40s' does not belong here", p->words[p->nr_words - 1]);
+		source_replay_read_fail(p, "'%.40s' does not belong here", p->words[p->nr_words - 1]);
 	return found;
 }
 
@@ -311,19 +314,19 @@ static struct heap_event begin_event(struct parser *p, enum event_kind kind)
 	struct heap_event ev = { .h.kind = kind };
 
 	ev.h.pid = known_pid(p, 1);
-	ev.h.tid = number(p, 2, INT32_MAX);
+	ev.h.tid = source_replay_read_number(p, 2, INT32_MAX);
 	ev.h.fn = alloc_fn_find(p->fns, p->words[3]);
 	if (!ev.h.fn)
-		fail(p, "'%.40s' is no allocator function", p->words[3]);
+		source_replay_read_fail(p, "'%.40s' is no allocator function", p->words[3]);
 	return ev;
 }
 
 static void end_event(struct parser *p, struct heap_event *ev, size_t stack, u8 allowed)
 {
-	ev->stack = number(p, stack, UINT64_MAX);
+	ev->stack = source_replay_read_number(p, stack, UINT64_MAX);
 	ev->h.flags |= parse_end(p, stack + 1, allowed);
 	ev->time_ns = p->time_ns;
-	append(p, ev, sizeof(*ev));
+	source_replay_read_append(p, ev, sizeof(*ev));
 }
 
 /* The last word, if it comes after word @stack and is a number behind @key: take it off. False if it is none. */
@@ -334,7 +337,7 @@ static bool last_number(struct parser *p, size_t stack, const char *key, u64 *ou
 	if (last <= stack || strncmp(p->words[last], key, strlen(key)))
 		return false;
 	p->words[last] += strlen(key);
-	*out = number(p, last, UINT64_MAX);
+	*out = source_replay_read_number(p, last, UINT64_MAX);
 	p->nr_words--;
 	return true;
 }
@@ -352,8 +355,8 @@ static void parse_alloc(struct parser *p)
 	struct heap_event ev = begin_event(p, EVENT_ALLOC);
 
 	ev.alignment = last_alignment(p, 6);
-	ev.addr = number(p, 4, UINT64_MAX);
-	ev.size = number(p, 5, UINT64_MAX);
+	ev.addr = source_replay_read_number(p, 4, UINT64_MAX);
+	ev.size = source_replay_read_number(p, 5, UINT64_MAX);
 	end_event(p, &ev, 6, EVENT_RETRY);
 }
 
@@ -361,7 +364,7 @@ static void parse_free(struct parser *p)
 {
 	struct heap_event ev = begin_event(p, EVENT_FREE);
 
-	ev.addr = number(p, 4, UINT64_MAX);
+	ev.addr = source_replay_read_number(p, 4, UINT64_MAX);
 	ev.alignment = last_alignment(p, 5);
 	last_number(p, 5, "size=", &ev.size);
 	end_event(p, &ev, 5, EVENT_TEMPORARY | EVENT_WITHIN);
@@ -371,8 +374,8 @@ static void parse_realloc_begin(struct parser *p)
 {
 	struct heap_event ev = begin_event(p, EVENT_REALLOC_BEGIN);
 
-	ev.old_addr = number(p, 4, UINT64_MAX);
-	ev.size = number(p, 5, UINT64_MAX);
+	ev.old_addr = source_replay_read_number(p, 4, UINT64_MAX);
+	ev.size = source_replay_read_number(p, 5, UINT64_MAX);
 	end_event(p, &ev, 6, 0);
 }
 
@@ -380,9 +383,9 @@ static void parse_realloc_end(struct parser *p)
 {
 	struct heap_event ev = begin_event(p, EVENT_REALLOC_END);
 
-	ev.old_addr = number(p, 4, UINT64_MAX);
-	ev.addr = number(p, 5, UINT64_MAX);
-	ev.size = number(p, 6, UINT64_MAX);
+	ev.old_addr = source_replay_read_number(p, 4, UINT64_MAX);
+	ev.addr = source_replay_read_number(p, 5, UINT64_MAX);
+	ev.size = source_replay_read_number(p, 6, UINT64_MAX);
 	end_event(p, &ev, 7, EVENT_RETRY);
 }
 
@@ -391,8 +394,8 @@ static void parse_unmap(struct parser *p)
 	struct heap_event ev = begin_event(p, EVENT_FREE);
 
 	ev.h.flags = EVENT_UNMAP;
-	ev.addr = number(p, 4, UINT64_MAX);
-	ev.size = number(p, 5, UINT64_MAX);
+	ev.addr = source_replay_read_number(p, 4, UINT64_MAX);
+	ev.size = source_replay_read_number(p, 5, UINT64_MAX);
 	end_event(p, &ev, 6, 0);
 }
 
@@ -401,11 +404,11 @@ static void parse_lost(struct parser *p)
 	struct lost_record rec = { 0 };
 
 	known_pid(p, 1);
-	rec.losses.allocs = number(p, 2, UINT32_MAX);
-	rec.losses.frees = number(p, 3, UINT32_MAX);
-	rec.losses.stacks = number(p, 4, UINT32_MAX);
-	rec.losses.other = number(p, 5, UINT32_MAX);
-	append(p, &rec, sizeof(rec));
+	rec.losses.allocs = source_replay_read_number(p, 2, UINT32_MAX);
+	rec.losses.frees = source_replay_read_number(p, 3, UINT32_MAX);
+	rec.losses.stacks = source_replay_read_number(p, 4, UINT32_MAX);
+	rec.losses.other = source_replay_read_number(p, 5, UINT32_MAX);
+	source_replay_read_append(p, &rec, sizeof(rec));
 }
 
 static void parse_life(struct parser *p, struct process_event *ev, size_t time)
@@ -413,7 +416,7 @@ static void parse_life(struct parser *p, struct process_event *ev, size_t time)
 	ev->h.pid = ev->h.tid = known_pid(p, 1);
 	parse_end(p, time, 0);
 	ev->time_ns = p->time_ns;
-	append(p, ev, sizeof(*ev));
+	source_replay_read_append(p, ev, sizeof(*ev));
 }
 
 static void parse_exec(struct parser *p)
@@ -427,7 +430,8 @@ static void parse_exec(struct parser *p)
 			fail_errno(p, -ENOMEM);
 			return;
 		}
-		s->images[s->nr_images++] = (struct replay_image){ strdup(text(p, 2)), strdup(text(p, 3)) };
+		s->images[s->nr_images++] = (struct replay_image){ strdup(source_replay_read_text(p, 2)),
+								   strdup(source_replay_read_text(p, 3)) };
 		ev.child_pid = (u32)s->nr_images;
 	}
 	parse_life(p, &ev, has_names ? 4 : 2);
@@ -442,7 +446,8 @@ static void parse_fork(struct parser *p)
 
 static void parse_exit(struct parser *p)
 {
-	struct process_event ev = { .h.kind = EVENT_EXIT, .exit_status = number(p, 2, UINT32_MAX) };
+	struct process_event ev = { .h.kind = EVENT_EXIT,
+				    .exit_status = source_replay_read_number(p, 2, UINT32_MAX) };
 
 	parse_life(p, &ev, 3);
 }
@@ -450,9 +455,9 @@ static void parse_exit(struct parser *p)
 static void parse_allocator(struct parser *p)
 {
 	struct replay_source *s = p->source;
-	const char *kind = kind_list_keep(&s->kinds, text(p, 2));
+	const char *kind = kind_list_keep(&s->kinds, source_replay_read_text(p, 2));
 	const struct mapping_list *maps;
-	const char *path = text(p, 3);
+	const char *path = source_replay_read_text(p, 3);
 	const struct module *module = NULL;
 
 	if (!kind) {
@@ -467,36 +472,39 @@ static void parse_allocator(struct parser *p)
 		if (maps->maps[i].module && !strcmp(maps->maps[i].module->path, path))
 			module = maps->maps[i].module;
 	if (!module)
-		fail(p, "'%.40s' is in no map line before", path);
+		source_replay_read_fail(p, "'%.40s' is in no map line before", path);
 	else
 		fail_errno(p, target_add_allocator(&s->processes[p->process]->target, module, kind));
 }
 
 static void parse_function(struct parser *p)
 {
-	const struct alloc_fn row = { .kind = (enum alloc_kind)number(p, 1, NR_ALLOC_KINDS - 1),
-				      .family = (enum alloc_family)number(p, 2, NR_FAMILIES - 1),
-				      .symbol = text(p, 3),
-				      .name = text(p, 4) };
+	const struct alloc_fn row = {
+		.kind = (enum alloc_kind)source_replay_read_number(p, 1, NR_ALLOC_KINDS - 1),
+		.family = (enum alloc_family)source_replay_read_number(p, 2, NR_FAMILIES - 1),
+		.symbol = source_replay_read_text(p, 3),
+		.name = source_replay_read_text(p, 4)
+	};
 	int fn = p->why[0] || alloc_fn_find(p->fns, row.symbol) ? 0 : alloc_fn_add(p->fns, &row);
 
 	fail_errno(p, fn < 0 ? fn : 0);
 }
 
-static void parse_mark(struct parser *p)
+static void source_replay_read_parse_mark(struct parser *p)
 {
-	struct mark_record rec = { .h.flags = MARK_RECORD, .time_ns = number(p, 1, UINT64_MAX) };
+	struct mark_record rec = { .h.flags = MARK_RECORD,
+				   .time_ns = source_replay_read_number(p, 1, UINT64_MAX) };
 
-	snprintf(rec.name, sizeof(rec.name), "%s", text(p, 2));
+	snprintf(rec.name, sizeof(rec.name), "%s", source_replay_read_text(p, 2));
 	if (!p->source->nr_processes)
-		fail(p, "no process line before");
-	append(p, &rec, sizeof(rec));
+		source_replay_read_fail(p, "no process line before");
+	source_replay_read_append(p, &rec, sizeof(rec));
 }
 
 static void parse_thread(struct parser *p)
 {
 	known_pid(p, 1);
-	number(p, 2, INT32_MAX);
+	source_replay_read_number(p, 2, INT32_MAX);
 }
 
 /* One kind of line; numbers of words without the first. */
@@ -506,7 +514,7 @@ static const struct line_kind {
 	void (*parse)(struct parser *p);
 } line_kinds[] = {
 	{ "process", 3, 4, parse_process },
-	{ "map", 5, 6, parse_map },
+	{ "map", 5, 6, source_replay_read_parse_map },
 	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
 	{ "alloc", 6, 9, parse_alloc },
 	{ "free", 5, 9, parse_free },
@@ -519,7 +527,7 @@ static const struct line_kind {
 	{ "exit", 2, 3, parse_exit },
 	{ "allocator", 3, 3, parse_allocator },
 	{ "function", 4, 4, parse_function },
-	{ "mark", 2, 2, parse_mark },
+	{ "mark", 2, 2, source_replay_read_parse_mark },
 	{ "thread", 3, 3, parse_thread },
 };
 
@@ -531,17 +539,18 @@ static void parse_words(struct parser *p)
 		if (strcmp(kind->word, p->words[0]))
 			continue;
 		if (p->nr_words - 1 < kind->min_words || p->nr_words - 1 > kind->max_words)
-			fail(p, "%s takes %u to %u words, not %zu", kind->word, kind->min_words,
-			     kind->max_words, p->nr_words - 1);
+			source_replay_read_fail(p, "%s takes %u to %u words, not %zu", kind->word,
+						kind->min_words, kind->max_words, p->nr_words - 1);
 		else
 			kind->parse(p);
 		return;
 	}
-	fail(p, "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
-	     p->words[0]);
+	source_replay_read_fail(
+		p, "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
+		p->words[0]);
 }
 
-static void parse_line(struct parser *p, char *line)
+static void source_replay_read_parse_line(struct parser *p, char *line)
 {
 	char *rest = line;
 	char *word;
@@ -551,7 +560,7 @@ static void parse_line(struct parser *p, char *line)
 		if (!*word)
 			continue;
 		if (p->nr_words == MAX_WORDS) {
-			fail(p, "more than %d words", MAX_WORDS);
+			source_replay_read_fail(p, "more than %d words", MAX_WORDS);
 			return;
 		}
 		p->words[p->nr_words++] = word;
@@ -561,7 +570,7 @@ static void parse_line(struct parser *p, char *line)
 }
 
 /* Returns 0, or -EINVAL or -errno, logged. */
-static int read_lines(struct parser *p, FILE *in, const char *path)
+static int source_replay_read_lines(struct parser *p, FILE *in, const char *path)
 {
 	char line[MAX_LINE];
 	u64 nr = 0;
@@ -570,9 +579,9 @@ static int read_lines(struct parser *p, FILE *in, const char *path)
 		nr++;
 		/* A NUL makes a line look short and without its end. */
 		if (!strchr(line, '\n') && !feof(in))
-			fail(p, "a NUL, or longer than %d bytes", MAX_LINE - 2);
+			source_replay_read_fail(p, "a NUL, or longer than %d bytes", MAX_LINE - 2);
 		else
-			parse_line(p, line);
+			source_replay_read_parse_line(p, line);
 		if (p->why[0]) {
 			error("replay: %s:%llu: %s", path, (unsigned long long)nr, p->why);
 			return -EINVAL;
@@ -613,7 +622,7 @@ int source_replay_read(struct source **out, FILE *in, const char *path, struct m
 		return -ENOMEM;
 	p->modules = modules;
 	p->fns = fns;
-	err = read_lines(p, in, path);
+	err = source_replay_read_lines(p, in, path);
 	if (err)
 		source_replay_free((struct source *)p->source);
 	else
