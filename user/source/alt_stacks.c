@@ -37,7 +37,7 @@ enum { HELPER_SEQ_WRITE = 127, NR_INSNS = 17, READ_RECORDS = 64 };
 #define STORE(size, d, o, s) INSN(BPF_STX | BPF_MEM | (size), d, s, o, 0)
 
 /* struct bpf_iter__task: a pointer to the metadata, whose first word is the file; a pointer to the task, or NULL. */
-static int load(const struct alt_stack_fields *f)
+static int alt_stacks_load(const struct alt_stack_fields *f)
 {
 	const struct bpf_insn insns[NR_INSNS] = {
 		LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 0),
@@ -71,7 +71,7 @@ int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *field
 
 	if (!a)
 		return fields->iterator ? -ENOMEM : -ENOENT;
-	a->prog = load(fields);
+	a->prog = alt_stacks_load(fields);
 	if (a->prog < 0)
 		return a->prog;
 	*out = take_ptr(a);

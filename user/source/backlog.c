@@ -119,7 +119,7 @@ static void *job_main(void *arg)
 }
 
 /* Signals are for the thread that started heaptap. */
-static int start(pthread_t *thread, struct job *job)
+static int backlog_start(pthread_t *thread, struct job *job)
 {
 	sigset_t all, old;
 	int err;
@@ -184,7 +184,7 @@ int backlog_work(int (*work)(void *arg), void *arg, bool (*meanwhile)(void *ctx)
 	pthread_t thread;
 
 	job_init(&job);
-	if (start(&thread, &job)) {
+	if (backlog_start(&thread, &job)) {
 		job.result = work(arg);
 	} else {
 		while (!wait_a_little(&job))

@@ -62,7 +62,7 @@ void bystanders_tell_all(struct bystanders *b, bool is_everywhere)
 }
 
 /* The process that traces @pid, unless it is this one; 0 = none. */
-static pid_t find_tracer(pid_t pid)
+static pid_t bystanders_find_tracer(pid_t pid)
 {
 	struct proc_status status, tracer;
 
@@ -87,7 +87,7 @@ static void name_tracer(char name[NAME_BYTES], pid_t tracer)
 
 u32 bystander_traces(pid_t pid)
 {
-	pid_t tracer = find_tracer(pid);
+	pid_t tracer = bystanders_find_tracer(pid);
 	char name[NAME_BYTES];
 
 	if (!tracer)
@@ -101,7 +101,7 @@ u32 bystander_traces(pid_t pid)
 
 void bystander_tell_overwritten(pid_t pid, const char *function)
 {
-	pid_t tracer = find_tracer(pid);
+	pid_t tracer = bystanders_find_tracer(pid);
 	char name[NAME_BYTES];
 
 	if (tracer)

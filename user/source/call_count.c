@@ -47,7 +47,7 @@ void call_count_fini(struct call_count *c)
 	*c = (struct call_count){ 0 };
 }
 
-static int put_in(struct bpf_source *s, pid_t pid)
+static int call_count_put_in(struct bpf_source *s, pid_t pid)
 {
 	struct link_group g = { .program = PROGRAM_COUNT_CALL, .pid = pid, .group = GROUP };
 	int err;
@@ -83,7 +83,7 @@ static void see_calls(struct call_rate *rate, const u64 *calls)
 	rate->time_ns = clock_now_ns() - begin_ns;
 }
 
-static int count(struct bpf_source *s, const struct target *t, struct call_rate *rate)
+static int source_call_count(struct bpf_source *s, const struct target *t, struct call_rate *rate)
 {
 	clockid_t clock;
 	int err = source_bpf_load(s, PROGRAM_COUNT_CALL, &err) ? 0 : err, drop_err;
@@ -93,7 +93,7 @@ static int count(struct bpf_source *s, const struct target *t, struct call_rate 
 	if (err || !s->count.nr || s->count.nr > MAX_FILES)
 		return err ? err : -E2BIG;
 	see_own_time(rate, clock);
-	err = put_in(s, t->pid);
+	err = call_count_put_in(s, t->pid);
 	if (!err)
 		see_calls(rate, &s->programs.state->nr_counted);
 	drop_err = link_set_drop_group(s->links, GROUP);
@@ -110,7 +110,7 @@ int source_bpf_count(const struct source *bpf, struct target *t, struct call_rat
 	if (s->is_shared || s->is_cookie_fixed || !s->links)
 		return -EOPNOTSUPP;
 	err = placing_update(&s->placing, t);
-	err = err < 0 ? err : count(s, t, out);
+	err = err < 0 ? err : source_call_count(s, t, out);
 	placing_forget(&s->placing, t->pid);
 	call_count_fini(&s->count);
 	/* Each load holds a descriptor for each map. */

@@ -200,13 +200,13 @@ static bool has_no_sysfs(const struct failure *f)
 	return f->err == ENODEV && access("/sys/bus/event_source/devices", F_OK) != 0;
 }
 
-static bool is_silent(const struct failure *f)
+static bool caps_is_silent(const struct failure *f)
 {
 	return f->err == ENODATA;
 }
 
 /* user/agent/no_bpf.c returns this error in the agent. */
-static bool is_left_out(const struct failure *f)
+static bool caps_is_left_out(const struct failure *f)
 {
 	return f->err == ENOPKG;
 }
@@ -247,8 +247,8 @@ static const struct rule {
 	{ is_missing, -EOPNOTSUPP, "not in this kernel", "" },
 	{ has_no_sysfs, -EOPNOTSUPP, "/sys is not mounted", "mount -t sysfs sysfs /sys" },
 	{ has_no_pmu, -EOPNOTSUPP, "not in this kernel (CONFIG_UPROBE_EVENTS)", "" },
-	{ is_left_out, -EOPNOTSUPP, "not in the agent", "" },
-	{ is_silent, -EOPNOTSUPP, "placed, but no call arrived", "" },
+	{ caps_is_left_out, -EOPNOTSUPP, "not in the agent", "" },
+	{ caps_is_silent, -EOPNOTSUPP, "placed, but no call arrived", "" },
 	{ is_any, -EOPNOTSUPP, NULL, "" },
 };
 
@@ -284,7 +284,7 @@ const char *caps_ptrace_advice(void)
 }
 
 /* Fill reason and advice from the first rule that applies; what caps_probe() returns. */
-static int explain(struct caps *caps, const char *what, u64 needs, int err)
+static int source_caps_explain(struct caps *caps, const char *what, u64 needs, int err)
 {
 	struct failure f = { .what = what, .needs = needs, .err = -err, .env = &caps->env };
 	const struct rule *r = rules;
@@ -324,7 +324,7 @@ static int probe_bpf(struct caps *caps)
 	if (!err)
 		err = try_program(false);
 	if (err)
-		return explain(caps, "bpf(2)", FOR_BPF, err);
+		return source_caps_explain(caps, "bpf(2)", FOR_BPF, err);
 	caps->has_bpf = true;
 	caps->has_ring_buffer = close_result(caps_bpf_ring()) == 0;
 	caps->has_cookie = try_program(true) == 0;
@@ -342,7 +342,7 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	int err = trial_run(&multi, CAPS_LINK_MULTI, caps, effort);
 
 	if (err)
-		return explain(caps, "trial", 0, err);
+		return source_caps_explain(caps, "trial", 0, err);
 	caps->has_uprobe_multi = !multi.err;
 	caps->is_multi_pid_exact = multi.is_pid_exact;
 	caps->is_uretprobe_safe = multi.is_return_safe;
@@ -355,10 +355,10 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	if (caps->has_uprobe_multi)
 		return 0;
 	if (err)
-		return explain(caps, "trial", 0, err);
+		return source_caps_explain(caps, "trial", 0, err);
 	caps->is_uretprobe_safe = perf.is_return_safe;
 	caps->has_uprobes = caps->has_perf_uprobes;
-	return perf.err ? explain(caps, "uprobes", FOR_UPROBES, perf.err) : 0;
+	return perf.err ? source_caps_explain(caps, "uprobes", FOR_UPROBES, perf.err) : 0;
 }
 
 int caps_probe(struct caps *caps, enum caps_effort effort)

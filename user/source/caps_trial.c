@@ -74,7 +74,7 @@ struct trial_place {
 	bool is_found;
 };
 
-static int find_offset(struct dl_phdr_info *info, size_t size, void *ctx)
+static int caps_trial_find_offset(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct trial_place *p = ctx;
 
@@ -96,7 +96,7 @@ static int own_offset(const void *fn, u64 *offset)
 {
 	struct trial_place p = { .addr = (uintptr_t)fn };
 
-	dl_iterate_phdr(find_offset, &p);
+	dl_iterate_phdr(caps_trial_find_offset, &p);
 	*offset = p.offset;
 	return p.is_found ? 0 : -ENOENT;
 }
@@ -164,7 +164,7 @@ static void bystander_run(int go, int news)
 }
 
 /* Fork before any link exists: a child that held a copy of one would keep the probe in. */
-static pid_t start(void (*run)(int go, int news), const int go[2], const int news[2])
+static pid_t caps_trial_start(void (*run)(int go, int news), const int go[2], const int news[2])
 {
 	pid_t pid = fork();
 
@@ -190,8 +190,8 @@ static int start_children(struct trial *t)
 		close(go[1]);
 		return err;
 	}
-	t->child = start(child_run, go, news);
-	t->bystander = t->child < 0 ? -1 : start(bystander_run, go, news);
+	t->child = caps_trial_start(child_run, go, news);
+	t->bystander = t->child < 0 ? -1 : caps_trial_start(bystander_run, go, news);
 	if (t->child < 0 || t->bystander < 0)
 		err = t->child < 0 ? t->child : t->bystander;
 	close(go[0]);
@@ -225,7 +225,7 @@ static int wait_children(struct trial *t)
 	}
 }
 
-static void reap(pid_t pid)
+static void caps_trial_reap(pid_t pid)
 {
 	if (pid <= 0)
 		return;
@@ -253,7 +253,7 @@ static int probe_place(struct trial *t, enum slot slot)
 }
 
 /* The bystander has the probe too, or no call of its own could be counted wrongly. */
-static int place_all(struct trial *t)
+static int caps_trial_place_all(struct trial *t)
 {
 	int err = probe_place(t, SLOT_CHILD);
 
@@ -265,7 +265,7 @@ static int place_all(struct trial *t)
 	return err;
 }
 
-static void judge(const struct trial *t, struct trial_result *result, bool has_survived)
+static void caps_trial_judge(const struct trial *t, struct trial_result *result, bool has_survived)
 {
 	u64 unit = t->has_cookie ? CAPS_COOKIE : 1;
 	u64 hits[NR_SLOTS] = { 0 };
@@ -291,13 +291,13 @@ static struct trial_result lab_run(enum caps_bpf_link link, bool has_cookie)
 	t.counters = caps_bpf_counters(NR_SLOTS);
 	result.err = t.counters < 0 ? t.counters : start_children(&t);
 	if (!result.err)
-		result.err = place_all(&t);
+		result.err = caps_trial_place_all(&t);
 	if (!result.err) {
 		close(t.go);
-		judge(&t, &result, wait_children(&t) == 1);
+		caps_trial_judge(&t, &result, wait_children(&t) == 1);
 	}
-	reap(t.child);
-	reap(t.bystander);
+	caps_trial_reap(t.child);
+	caps_trial_reap(t.bystander);
 	return result;
 }
 

@@ -75,7 +75,7 @@ static size_t written_len(const struct code_pair *c, size_t at)
 	return is_kernels_call(c, at) ? CALL_BYTES : breakpoint_len(c->machine, c->memory + at);
 }
 
-static bool is_same(const struct code_pair *c)
+static bool changed_code_is_same(const struct code_pair *c)
 {
 	size_t step = c->machine == EM_AARCH64 ? 4 : 1, written;
 
@@ -119,7 +119,7 @@ static bool is_unchanged(const struct proc_memory *mem, const struct mapping *ma
 		return true;
 	c.addr = start + map->bias;
 	c.len = len;
-	return is_same(&c);
+	return changed_code_is_same(&c);
 }
 
 const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
@@ -221,8 +221,8 @@ static bool read_file_code(const struct mapping *map, u64 vaddr, u32 *code)
 }
 
 /* The first bytes of the code at @vaddr in memory and in the file. False: they cannot be read. */
-static bool read_both(const struct proc_memory *mem, const struct mapping *map, u64 vaddr, u32 *memory,
-		      u32 *file)
+static bool changed_code_read_both(const struct proc_memory *mem, const struct mapping *map, u64 vaddr,
+				   u32 *memory, u32 *file)
 {
 	return read_file_code(map, vaddr, file) &&
 	       proc_memory_read(mem, vaddr + map->bias, memory, sizeof(*memory)) == (ssize_t)sizeof(*memory);
@@ -233,17 +233,17 @@ static bool is_of_file(const struct proc_memory *mem, const struct mapping *map,
 {
 	u32 memory, file;
 
-	return read_both(mem, map, vaddr, &memory, &file) && memory == file;
+	return changed_code_read_both(mem, map, vaddr, &memory, &file) && memory == file;
 }
 
 /* Is there a breakpoint at @vaddr that the file of @f does not have? x86's is one byte. */
-static bool has_breakpoint(const struct proc_memory *mem, const struct mapping *map,
-			   const struct probed_file *f, u64 vaddr)
+static bool changed_code_has_breakpoint(const struct proc_memory *mem, const struct mapping *map,
+					const struct probed_file *f, u64 vaddr)
 {
 	u32 memory, file;
 	size_t len = f->machine == EM_X86_64 || f->machine == EM_386 ? 1 : sizeof(memory);
 
-	return read_both(mem, map, vaddr, &memory, &file) && memcmp(&memory, &file, len);
+	return changed_code_read_both(mem, map, vaddr, &memory, &file) && memcmp(&memory, &file, len);
 }
 
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
@@ -317,7 +317,7 @@ const char *changed_code_of_others(const struct probed_file *f)
 	own.end = own.start + len;
 	if (!proc_memory_open(&mem, getpid())) {
 		for (u32 i = 0; i < f->nr_points && !function; i++)
-			if (has_breakpoint(&mem, &own, f, f->points[i].vaddr))
+			if (changed_code_has_breakpoint(&mem, &own, f, f->points[i].vaddr))
 				function = point_name(f, &f->points[i]);
 		proc_memory_close(&mem);
 	}

@@ -35,7 +35,7 @@ static size_t piece_length(const char *at)
 }
 
 /* The bytes that the @len bytes at @piece stand for lead from @bit to the next one. */
-static int add_step(struct chosen_names *out, u64 bit, const char *piece, size_t len)
+static int chosen_names_add_step(struct chosen_names *out, u64 bit, const char *piece, size_t len)
 {
 	char text[PIECE_BYTES];
 
@@ -68,7 +68,7 @@ int chosen_names_make(struct chosen_names *out, const char *const *patterns)
 			if (*at == '*')
 				out->stays |= 1ULL << state;
 			else
-				err = add_step(out, 1ULL << state++, at, len);
+				err = chosen_names_add_step(out, 1ULL << state++, at, len);
 			at += len;
 		}
 		if (state >= MAX_STATES)

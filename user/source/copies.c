@@ -25,7 +25,7 @@ struct copies_file {
 	size_t nr, max;
 };
 
-static struct copies_file *find_file(const struct copies *c, const struct stat *st)
+static struct copies_file *copies_find_file(const struct copies *c, const struct stat *st)
 {
 	for (size_t i = 0; i < c->nr_files; i++)
 		if (c->files[i].dev == st->st_dev && c->files[i].ino == st->st_ino)
@@ -33,7 +33,7 @@ static struct copies_file *find_file(const struct copies *c, const struct stat *
 	return NULL;
 }
 
-static int add_file(struct copies *c, int fd, const struct stat *st, struct copies_file **out)
+static int copies_add_file(struct copies *c, int fd, const struct stat *st, struct copies_file **out)
 {
 	struct copies_file f = { .dev = st->st_dev, .ino = st->st_ino };
 
@@ -63,9 +63,9 @@ int copies_note(struct copies *c, const struct link_group *g)
 
 	if (err)
 		return err;
-	f = find_file(c, &st);
+	f = copies_find_file(c, &st);
 	if (!f)
-		err = add_file(c, g->fd, &st, &f);
+		err = copies_add_file(c, g->fd, &st, &f);
 	if (err || !f)
 		return err;
 	err = array_reserve(f->offsets, f->max, f->nr + g->nr);

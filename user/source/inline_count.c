@@ -17,8 +17,8 @@
 enum { SURE_PERMILLE = 30 };
 
 /* False also where it is not known, or where nothing else is possible. */
-static bool is_dear(const struct inline_source *s, struct target *t, struct inline_target *known,
-		    struct call_rate *rate)
+static bool inline_count_is_dear(const struct inline_source *s, struct target *t, struct inline_target *known,
+				 struct call_rate *rate)
 {
 	u64 ns;
 	int err;
@@ -49,7 +49,7 @@ int inline_count_begin(struct inline_source *s, struct target *t)
 	if (err)
 		return err;
 	new->is_declined = new->awaits_code = true;
-	if (!is_dear(s, t, new, &rate))
+	if (!inline_count_is_dear(s, t, new, &rate))
 		return 0;
 	new->is_declined = new->awaits_code = false;
 	new->rate = rate;

@@ -42,7 +42,7 @@ static struct our_memory memory_of(u32 nr_places, u32 nr_shards)
 }
 
 /* Does @limit leave @bytes beyond @used? */
-static bool leaves(u64 limit, u64 used, u64 bytes)
+static bool inline_limits_leaves(u64 limit, u64 used, u64 bytes)
 {
 	return limit >= used && limit - used >= bytes;
 }
@@ -55,8 +55,8 @@ static const char *limit_of_memory(pid_t pid, const struct our_memory *ours, u32
 
 	if ((all == UINT64_MAX && data == UINT64_MAX) || proc_read_status(&status, pid))
 		return NULL;
-	if (leaves(all, status.mapped_bytes, times * ours->all) &&
-	    leaves(data, status.data_bytes, times * ours->data))
+	if (inline_limits_leaves(all, status.mapped_bytes, times * ours->all) &&
+	    inline_limits_leaves(data, status.data_bytes, times * ours->data))
 		return NULL;
 	return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
 }
@@ -103,14 +103,14 @@ static const char *lack_of_memory(const struct inline_target *t)
 	return limit_of_memory(t->pid, &ours, ROOM_TO_STAY);
 }
 
-static const char *harm(const struct inline_target *t)
+static const char *inline_limits_harm(const struct inline_target *t)
 {
 	if (t->has_twins)
 		return "a thread of it has the thread pointer of another (clone without CLONE_SETTLS)";
 	return lack_of_memory(t);
 }
 
-static void leave(struct inline_target *t, const char *why)
+static void inline_limits_leave(struct inline_target *t, const char *why)
 {
 	int err;
 
@@ -174,7 +174,7 @@ void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock)
 	if (now < t->next_look_ns && !__atomic_exchange_n(&t->wants_look, false, __ATOMIC_ACQUIRE))
 		return;
 	t->next_look_ns = now + LOOK_NS;
-	why = harm(t);
+	why = inline_limits_harm(t);
 	if (why)
-		leave(t, why);
+		inline_limits_leave(t, why);
 }

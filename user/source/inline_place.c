@@ -12,7 +12,7 @@
 #include "user/source/inline_source.h"
 #include "user/source/placing.h"
 
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+static int inline_place_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
 {
 	struct inline_source *s = ctx;
 
@@ -22,7 +22,7 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 	return 0;
 }
 
-static int new_file(void *ctx, const struct module *m, struct elf *elf)
+static int inline_place_new_file(void *ctx, const struct module *m, struct elf *elf)
 {
 	(void)ctx;
 	(void)m;
@@ -31,8 +31,8 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 }
 
 /* Without one of its allocators, calls would be counted that look as if they had failed (new without its malloc). */
-static int refuse(const struct inline_source *s, struct inline_target *t, const struct mapping *map,
-		  const char *why)
+static int inline_place_refuse(const struct inline_source *s, struct inline_target *t,
+			       const struct mapping *map, const char *why)
 {
 	error("inline: %s: PID %d: %s: use %s", map->module->path, t->pid, why, s->life->advice);
 	t->is_refused = !t->is_open;
@@ -58,8 +58,8 @@ static bool can_decline(const struct inline_source *s, pid_t pid)
 }
 
 /* A function of @map's file cannot be changed. */
-static int decline(struct inline_source *s, const struct target *target, const struct mapping *map,
-		   const char *why)
+static int inline_place_decline(struct inline_source *s, const struct target *target,
+				const struct mapping *map, const char *why)
 {
 	int err = inline_source_find(s, target->pid) ? 0 : inline_source_add(s, target);
 	struct inline_target *t = inline_source_find(s, target->pid);
@@ -67,7 +67,7 @@ static int decline(struct inline_source *s, const struct target *target, const s
 	if (err)
 		return err;
 	if (!can_decline(s, target->pid))
-		return refuse(s, t, map, why);
+		return inline_place_refuse(s, t, map, why);
 	log_line(s->options.is_auto ? LOG_INFO : LOG_WARN,
 		 "%s: %s: PID %d: %s: all calls of this process are seen by %s, which takes longer",
 		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why,
@@ -76,7 +76,8 @@ static int decline(struct inline_source *s, const struct target *target, const s
 	return -EOPNOTSUPP;
 }
 
-static int explain(struct inline_source *s, const struct target *target, const struct mapping *map, int err)
+static int inline_place_explain(struct inline_source *s, const struct target *target,
+				const struct mapping *map, int err)
 {
 	struct inline_target *t = inline_source_find(s, target->pid);
 	const char *why = *t->in->why ? t->in->why : strerror(-err);
@@ -87,8 +88,8 @@ static int explain(struct inline_source *s, const struct target *target, const s
 	if (!target_is_alive(target) || !target_still_maps(target, map))
 		return -EINPROGRESS;
 	if (s->options.is_auto && can_decline(s, target->pid))
-		return decline(s, target, map, why);
-	refused = refuse(s, t, map, why);
+		return inline_place_decline(s, target, map, why);
+	refused = inline_place_refuse(s, t, map, why);
 	return err != -ENOMEM ? refused : err;
 }
 
@@ -98,15 +99,15 @@ static int put_up_with(struct inline_source *s, const struct target *target, con
 	const struct inline_target *t = inline_source_find(s, target->pid);
 
 	if (s->options.is_auto && can_decline(s, target->pid))
-		return decline(s, target, map, t->in->why_in_place);
+		return inline_place_decline(s, target, map, t->in->why_in_place);
 	info("inline: PID %d: %s: %u pages with jumps stay mappings of the file (%s): breakpoints of other "
 	     "programs in these functions would end it",
 	     t->pid, map->module->path, t->in->nr_in_place, t->in->why_in_place);
 	return 0;
 }
 
-static int put_in(void *ctx, const struct target *target, const struct mapping *map,
-		  const struct probed_file *f, struct elf *elf)
+static int inline_place_put_in(void *ctx, const struct target *target, const struct mapping *map,
+			       const struct probed_file *f, struct elf *elf)
 {
 	struct inline_source *s = ctx;
 	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
@@ -126,12 +127,12 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		return -EOPNOTSUPP;
 	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
-		return decline(s, target, map, why);
+		return inline_place_decline(s, target, map, why);
 	if (err || !nr)
 		return err;
 	limit = !t || t->in->state == INJECT_NOTHING ? inline_limits_of(target->pid) : NULL;
 	if (limit)
-		return decline(s, target, map, limit);
+		return inline_place_decline(s, target, map, limit);
 	for (size_t i = 0; i < nr; i++) {
 		sites[i].addr += map->bias;
 		sites[i].start += map->bias;
@@ -159,10 +160,10 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		err = inline_target_map(t, &s->options);
 		pthread_mutex_unlock(&s->lock);
 	}
-	return explain(s, target, map, err);
+	return inline_place_explain(s, target, map, err);
 }
 
-static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static void inline_place_forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct inline_source *s = ctx;
 	const struct inline_target *t = inline_source_find(s, pid);
@@ -171,7 +172,7 @@ static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 		inject_forget_range(t->in, start, end);
 }
 
-static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static bool inline_place_is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct inline_target *t = inline_source_find(ctx, pid);
 
@@ -191,10 +192,10 @@ static bool is_in_copy(void *ctx, pid_t pid, taddr_t addr)
 struct probe_taker inline_place_taker(struct inline_source *s)
 {
 	return (struct probe_taker){ .ctx = s,
-				     .add_probes = add_probes,
-				     .new_file = new_file,
-				     .put_in = put_in,
-				     .forget_range = forget_range,
-				     .is_intact = is_intact,
+				     .add_probes = inline_place_add_probes,
+				     .new_file = inline_place_new_file,
+				     .put_in = inline_place_put_in,
+				     .forget_range = inline_place_forget_range,
+				     .is_intact = inline_place_is_intact,
 				     .is_in_copy = is_in_copy };
 }

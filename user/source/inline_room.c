@@ -44,7 +44,7 @@ static bool is_for_now(int err)
 }
 
 /* Not so far that the program would come to its limit of memory, and had to be left. */
-static int grow(struct inline_target *t, u32 nr_places, u32 nr_shards)
+static int inline_room_grow(struct inline_target *t, u32 nr_places, u32 nr_shards)
 {
 	return inline_limits_allow(t->pid, nr_places, nr_shards)
 		       ? guard_grow(t->guard, t->in, nr_places, nr_shards)
@@ -57,7 +57,7 @@ void inline_room_look(struct inline_target *t)
 
 	if (!inline_room_wants(t))
 		return;
-	err = grow(t, nr_wanted(t), t->in->nr_shards);
+	err = inline_room_grow(t, nr_wanted(t), t->in->nr_shards);
 	if (err == -ESRCH || is_for_now(err))
 		return;
 	if (err && !t->next_room_ns)
@@ -79,7 +79,7 @@ int inline_room_shards(void *target, u32 nr)
 
 	if (nr <= t->in->nr_shards)
 		return (int)t->in->nr_shards;
-	err = grow(t, t->in->nr_places, more);
+	err = inline_room_grow(t, t->in->nr_places, more);
 	if (err == -ESRCH || is_for_now(err))
 		return err == -ESRCH ? err : -EINPROGRESS;
 	return (int)t->in->nr_shards;

@@ -79,7 +79,7 @@ static int list_sites(struct inject_site *sites, size_t *nr, const struct call_p
 
 /* ---- functions without room ---- */
 
-static int read_file(void *ctx, taddr_t addr, void *bytes, size_t len)
+static int inline_sites_read_file(void *ctx, taddr_t addr, void *bytes, size_t len)
 {
 	return elf_read_vaddr(ctx, addr, bytes, len);
 }
@@ -240,7 +240,7 @@ static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf
 					      .bytes = inject_plan_bytes(nr) };
 	const struct code_ways none = { 0 };
 	struct inject_plan plan;
-	int err = inject_plan_make(&plan, sites, nr, &island, &none, read_file, elf, why);
+	int err = inject_plan_make(&plan, sites, nr, &island, &none, inline_sites_read_file, elf, why);
 
 	*bad = plan.bad;
 	inject_plan_fini(&plan);

@@ -37,7 +37,7 @@ struct table_memory {
 	bool has_told;
 };
 
-static int open_shard(void *ctx, u32 nr, struct shard **out)
+static int inline_stacks_open_shard(void *ctx, u32 nr, struct shard **out)
 {
 	struct table_memory *m = ctx;
 
@@ -47,7 +47,7 @@ static int open_shard(void *ctx, u32 nr, struct shard **out)
 	return 0;
 }
 
-static void close_shard(void *ctx, struct shard *shard)
+static void inline_stacks_close_shard(void *ctx, struct shard *shard)
 {
 	(void)ctx;
 	(void)shard;
@@ -82,7 +82,8 @@ static void leave_out_shards(struct table_memory *m, struct unwind_maps *maps, u
 }
 
 /* Of the two places, walks do not use the other one, unless they began before the last change. */
-static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out)
+static int inline_stacks_publish(void *ctx, pid_t pid, const struct unwind_maps *maps,
+				 struct unwind_maps **out)
 {
 	struct table_memory *m = ctx;
 	struct piece_tables *t = m->tables;
@@ -105,7 +106,7 @@ static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct 
 	return 0;
 }
 
-static void drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
+static void inline_stacks_drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
 {
 	(void)ctx;
 	(void)pid;
@@ -118,10 +119,10 @@ int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared
 	struct inline_stacks *s = calloc(1, sizeof(*s));
 	struct table_memory *ctx = malloc(sizeof(*ctx));
 	const struct unwind_memory memory = { .ctx = ctx,
-					      .open_shard = open_shard,
-					      .close_shard = close_shard,
-					      .publish = publish,
-					      .drop_maps = drop_maps,
+					      .open_shard = inline_stacks_open_shard,
+					      .close_shard = inline_stacks_close_shard,
+					      .publish = inline_stacks_publish,
+					      .drop_maps = inline_stacks_drop_maps,
 					      .end = free };
 	int err = s && ctx ? unwind_tables_new_in(&s->unwind, &memory) : -ENOMEM;
 
@@ -193,7 +194,7 @@ static int read_places(const struct inline_stacks *s, struct stack_places *out)
 	return err;
 }
 
-static int look(struct inline_stacks *s)
+static int source_inline_stacks_look(struct inline_stacks *s)
 {
 	struct piece_tables *t = s->tables;
 	u64 begin = clock_now_ns();
@@ -225,7 +226,7 @@ bool inline_stacks_wants_look(const struct inline_stacks *s)
 
 void inline_stacks_look(struct inline_stacks *s)
 {
-	int err = inline_stacks_wants_look(s) ? look(s) : 0;
+	int err = inline_stacks_wants_look(s) ? source_inline_stacks_look(s) : 0;
 
 	if (err && err != -ESRCH)
 		debug("inline: PID %d: its mappings cannot be read: %s", s->pid, strerror(-err));
@@ -255,7 +256,7 @@ int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cf
 	if (err == -EINPROGRESS)
 		return err;
 	if (!err)
-		err = look(s);
+		err = source_inline_stacks_look(s);
 	s->shared->epoch = t->maps.epoch;
 	inline_stacks_renew(s);
 	if (err)

@@ -91,7 +91,7 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 	return 0;
 }
 
-static void unmap(struct inline_target *t)
+static void inline_target_unmap(struct inline_target *t)
 {
 	rings_free(t->rings);
 	t->rings = NULL;
@@ -112,7 +112,7 @@ void inline_target_free(struct inline_target *t)
 {
 	if (!t)
 		return;
-	unmap(t);
+	inline_target_unmap(t);
 	if (t->in && !t->is_left)
 		guard_drop(t->in);
 	free(t->threads);
@@ -199,7 +199,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	if (!err)
 		err = rings_new(&t->rings, t->shared);
 	if (err)
-		unmap(t);
+		inline_target_unmap(t);
 	return err;
 }
 
@@ -295,7 +295,7 @@ u64 inline_target_bytes(const struct inline_target *t)
 void inline_target_lose(struct inline_target *t)
 {
 	t->past = inline_target_losses(t);
-	unmap(t);
+	inline_target_unmap(t);
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
 	t->poll_stamp = t->next_room_ns = 0;
@@ -343,7 +343,7 @@ bool inline_target_is_intact(const struct inline_target *t, taddr_t start, taddr
 
 /* ---- TIDs ---- */
 
-static bool is_among(const pid_t *tids, size_t nr, u32 tid)
+static bool inline_target_is_among(const pid_t *tids, size_t nr, u32 tid)
 {
 	for (size_t i = 0; i < nr; i++)
 		if ((u32)tids[i] == tid)
@@ -362,7 +362,7 @@ static u32 search_tid(const struct inline_target *t, u64 tp)
 	if (got <= 0 || proc_threads(t->pid, &tids, &nr))
 		return 0;
 	for (size_t i = 1; i < (size_t)got / sizeof(*words); i++)
-		if (is_among(tids, nr, words[i]))
+		if (inline_target_is_among(tids, nr, words[i]))
 			return (u32)(i * sizeof(*words));
 	return 0;
 }
@@ -402,7 +402,7 @@ static __attribute__((noinline)) void look_for_tid(struct inline_target *t, u32 
 		thread->tid = tid ? tid : UNKNOWN_TID + ring;
 }
 
-static u32 tid_of(struct inline_target *t, u32 ring)
+static u32 inline_target_tid_of(struct inline_target *t, u32 ring)
 {
 	if (t->threads[ring].nr_poll != t->nr_polls)
 		look_for_tid(t, ring);
@@ -420,14 +420,14 @@ struct delivery {
 	struct heap_event events[NR_AT_ONCE];
 };
 
-static int flush(struct delivery *d)
+static int inline_target_flush(struct delivery *d)
 {
 	size_t nr = d->nr;
 	int err = 0;
 
 	d->nr = 0;
 	for (size_t i = 0; i < nr; i++)
-		d->events[i].h.tid = tid_of(d->target, d->events[i].h.tid);
+		d->events[i].h.tid = inline_target_tid_of(d->target, d->events[i].h.tid);
 	if (d->sink->heap_events && nr)
 		return d->sink->heap_events(d->sink->ctx, d->events, nr);
 	for (size_t i = 0; i < nr && !err; i++)
@@ -435,7 +435,7 @@ static int flush(struct delivery *d)
 	return err;
 }
 
-static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
+static int inline_target_deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
 {
 	struct delivery *d = ctx;
 	struct heap_event *ev = &d->events[d->nr++];
@@ -444,14 +444,14 @@ static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *
 	ev->h.flags = rec->flags;
 	ev->h.fn = rec->fn < ALLOC_MAX_FNS ? rec->fn : 0;
 	ev->h.pid = (u32)d->target->pid;
-	ev->h.tid = ring; /* until flush() */
+	ev->h.tid = ring; /* until inline_target_flush() */
 	ev->h.reserved = 0;
 	ev->time_ns = time_ns;
 	ev->addr = rec->addr;
 	ev->old_addr = rec->old_addr;
 	ev->size = rec->size;
 	ev->stack = rec->stack;
-	return d->nr == NR_AT_ONCE ? flush(d) : 0;
+	return d->nr == NR_AT_ONCE ? inline_target_flush(d) : 0;
 }
 
 /* The id must be that of the stack: another stack may have it already. */
@@ -463,11 +463,11 @@ static int deliver_stack(void *ctx, u32 ring, const struct piece_stack *stack, c
 				  .epoch = stack->epoch,
 				  .nr_frames = stack->nr_frames,
 				  .end = stack->end };
-	int err = flush(d);
+	int err = inline_target_flush(d);
 
 	if (err)
 		return err;
-	ev.h.tid = tid_of(d->target, ring);
+	ev.h.tid = inline_target_tid_of(d->target, ring);
 	memcpy(ev.ips, ips, stack->nr_frames * sizeof(*ips));
 	if (ev.end >= NR_STACK_ENDS || stack_event_id(&ev) != ev.id) {
 		d->target->past.stacks++;
@@ -481,7 +481,7 @@ enum { POLL_ALL, POLL_NOW, POLL_UNTIL };
 static int poll_rings(struct inline_target *t, const struct sink *sink, int how, u64 stamp)
 {
 	struct delivery d;
-	const struct rings_sink to = { .ctx = &d, .record = deliver, .stack = deliver_stack };
+	const struct rings_sink to = { .ctx = &d, .record = inline_target_deliver, .stack = deliver_stack };
 	int nr, err;
 
 	d.target = t;
@@ -492,7 +492,7 @@ static int poll_rings(struct inline_target *t, const struct sink *sink, int how,
 		inline_stacks_look(t->stacks);
 	nr = how == POLL_UNTIL ? rings_poll_until(t->rings, &to, stamp)
 			       : rings_poll(t->rings, &to, how == POLL_ALL);
-	err = flush(&d);
+	err = inline_target_flush(&d);
 	return nr < 0 || !err ? nr : err;
 }
 

@@ -39,7 +39,7 @@ static u64 facts_checksum(const struct facts_image *image)
 /* ---- what facts depend on ---- */
 
 /* The first bytes of the file at @path; that there is none is a fact, too. Returns how many. */
-static size_t add_text(struct sha256 *h, const char *path)
+static size_t kernel_facts_add_text(struct sha256 *h, const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	u8 text[MOST_BYTES];
@@ -52,7 +52,7 @@ static size_t add_text(struct sha256 *h, const char *path)
 }
 
 /* Which file @path is; or that there is none. The times of files that the kernel makes up are those of a look. */
-static void add_file(struct sha256 *h, const char *path, bool has_time)
+static void kernel_facts_add_file(struct sha256 *h, const char *path, bool has_time)
 {
 	struct stat st;
 	u64 facts[6] = { 0 };
@@ -78,19 +78,19 @@ static bool facts_key(u8 *key, const struct caps_env *env)
 	if (!env->is_root || env->is_confined || env->seccomp || uname(&kernel))
 		return false;
 	sha256_init(&h);
-	boot_len = add_text(&h, "/proc/sys/kernel/random/boot_id");
-	add_text(&h, "/sys/kernel/notes");
+	boot_len = kernel_facts_add_text(&h, "/proc/sys/kernel/random/boot_id");
+	kernel_facts_add_text(&h, "/sys/kernel/notes");
 	sha256_add(&h, kernel.release, strlen(kernel.release) + 1);
 	sha256_add(&h, kernel.version, strlen(kernel.version) + 1);
 	sha256_add(&h, &env->privileges, sizeof(env->privileges));
 	sha256_add(&h, env->lockdown, strlen(env->lockdown) + 1);
 	sha256_add(&h, &env->unprivileged_bpf_disabled, sizeof(env->unprivileged_bpf_disabled));
 	sha256_add(&h, &env->perf_event_paranoid, sizeof(env->perf_event_paranoid));
-	add_text(&h, "/proc/self/attr/current"); /* of a security module */
-	add_file(&h, "/proc/self/exe", true);	 /* trials place probes there */
-	add_file(&h, "/proc/self/ns/pid", false);
-	add_file(&h, TASK_TYPES_PATH, false);
-	add_file(&h, "/sys/bus/event_source/devices/uprobe/type", false);
+	kernel_facts_add_text(&h, "/proc/self/attr/current"); /* of a security module */
+	kernel_facts_add_file(&h, "/proc/self/exe", true);    /* trials place probes there */
+	kernel_facts_add_file(&h, "/proc/self/ns/pid", false);
+	kernel_facts_add_file(&h, TASK_TYPES_PATH, false);
+	kernel_facts_add_file(&h, "/sys/bus/event_source/devices/uprobe/type", false);
 	sha256_end(&h, key);
 	return boot_len > 0;
 }

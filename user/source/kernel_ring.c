@@ -58,7 +58,7 @@ static void drop_parts(struct kernel_ring *r)
 }
 
 /* The record at @position. NULL: it cannot be mapped. The file has the records twice, so none of them is cut. */
-static u8 *record_at(struct kernel_ring *r, unsigned long position)
+static u8 *kernel_ring_record_at(struct kernel_ring *r, unsigned long position)
 {
 	size_t at = position & (r->size - 1), part = at / r->part_bytes, len = mapped_bytes(r);
 	size_t offset = 2 * r->page_size + part * r->part_bytes;
@@ -142,7 +142,7 @@ int kernel_ring_poll(struct kernel_ring *r)
 	int nr = 0, err = 0;
 
 	while (at != end && !err) {
-		u8 *rec = record_at(r, at);
+		u8 *rec = kernel_ring_record_at(r, at);
 		u32 head, len;
 
 		if (!rec)

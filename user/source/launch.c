@@ -270,7 +270,7 @@ void launch_forget_last(struct launch *l)
 }
 
 /* Watch child @pid of @parent (NULL = not known), too. It may have a copy of the breakpoint. */
-static int add_child(struct launch *l, pid_t pid, const struct launched *parent, struct launched **out)
+static int launch_add_child(struct launch *l, pid_t pid, const struct launched *parent, struct launched **out)
 {
 	struct launched *p;
 	int err = l->nr > l->max_children ? -ENOSPC : launch_add(l, pid, &p);
@@ -291,12 +291,12 @@ static int add_child(struct launch *l, pid_t pid, const struct launched *parent,
  * A child that @parent (NULL = not known) has made is stopped before its first instruction. The tracer adopts a child
  * when the parent reports it, because that record must come before those of the child. Here BPF records the birth.
  */
-static struct launched *adopt(struct launch *l, pid_t pid, const struct launched *parent)
+static struct launched *launch_adopt(struct launch *l, pid_t pid, const struct launched *parent)
 {
 	struct launched *p;
 
 	l->nr_unborn--;
-	if (!add_child(l, pid, parent, &p)) {
+	if (!launch_add_child(l, pid, parent, &p)) {
 		p->is_newborn = true;
 		return p;
 	}
@@ -308,7 +308,7 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 }
 
 /* The process of thread @tid, which is stopped; NULL if it was detached. */
-static struct launched *process_of(struct launch *l, pid_t tid)
+static struct launched *launch_process_of(struct launch *l, pid_t tid)
 {
 	struct proc_status status;
 	struct launched *p;
@@ -319,7 +319,7 @@ static struct launched *process_of(struct launch *l, pid_t tid)
 	if (p || proc_read_status(&status, tid))
 		return p ? p : launch_program(l);
 	p = launch_find(l, status.tgid);
-	return p || status.tgid != tid ? p : adopt(l, tid, launch_find(l, status.ppid));
+	return p || status.tgid != tid ? p : launch_adopt(l, tid, launch_find(l, status.ppid));
 }
 
 static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int sig)
@@ -354,7 +354,7 @@ void launch_note_birth(struct launch *l, pid_t tid)
 /* One ptrace stop of thread @tid. */
 static void handle_stop(struct launch *l, pid_t tid, int status)
 {
-	struct launched *p = process_of(l, tid);
+	struct launched *p = launch_process_of(l, tid);
 
 	if (!p)
 		return;
@@ -448,7 +448,7 @@ static int wait_for_exec(struct launch *l, int report, struct launch_failure *f)
 	}
 }
 
-static int seize(const struct launch *l)
+static int launch_seize(const struct launch *l)
 {
 	u64 end_ns = clock_now_ns() + PERMIT_NS;
 	int err;
@@ -508,7 +508,7 @@ static void complain_of_name(const char *command)
 		error("run: %s: no such program in PATH; a file needs its path, such as ./program", command);
 }
 
-static void complain(const struct launch_options *o, enum launch_step step, int err)
+static void launch_complain(const struct launch_options *o, enum launch_step step, int err)
 {
 	const char *what[] = { [LAUNCH_USER] = o->user,
 			       [LAUNCH_CWD] = o->cwd,
@@ -548,7 +548,7 @@ int launch_prepare(struct launch **out, const struct launch_options *options)
 		err = fork_child(l, options);
 	}
 	if (err) {
-		complain(options, LAUNCH_EXEC, err);
+		launch_complain(options, LAUNCH_EXEC, err);
 		launch_free(l);
 		return err;
 	}
@@ -562,14 +562,14 @@ int launch_begin(struct launch *l, const struct launch_options *options, const s
 	int err;
 
 	l->hooks = *hooks;
-	err = seize(l);
+	err = launch_seize(l);
 	f = (struct launch_failure){ .step = err ? LAUNCH_TRACE : LAUNCH_EXEC };
 	if (!err && write(l->go[1], "", 1) != 1)
 		err = -errno;
 	if (!err)
 		err = l->tracer ? wait_for_tracer(l, l->report[0], &f) : wait_for_exec(l, l->report[0], &f);
 	if (err)
-		complain(options, f.step, err);
+		launch_complain(options, f.step, err);
 	close_pair(l->go);
 	close_pair(l->report);
 	return err;

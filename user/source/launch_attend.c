@@ -16,7 +16,7 @@
 #include "user/source/launch_threads.h"
 
 /* Has child @pid the memory of its parent, which may be waiting for it (vfork)? */
-static bool shares_memory(pid_t pid, pid_t parent)
+static bool launch_attend_shares_memory(pid_t pid, pid_t parent)
 {
 	return !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
 }
@@ -33,16 +33,17 @@ static bool ends_alone(const struct launched *p, pid_t tid)
 }
 
 /* A first stop before that of the parent's report, or after it; @p is its process, NULL = not known yet. */
-static bool is_birth(const struct launched *p, pid_t tid)
+static bool launch_attend_is_birth(const struct launched *p, pid_t tid)
 {
 	struct proc_status status;
 
 	if (p)
 		return p->is_newborn;
-	return !proc_read_status(&status, tid) && status.tgid == tid && !shares_memory(tid, status.ppid);
+	return !proc_read_status(&status, tid) && status.tgid == tid &&
+	       !launch_attend_shares_memory(tid, status.ppid);
 }
 
-static const struct launched *find_process(const struct launch *l, pid_t tid)
+static const struct launched *launch_attend_find_process(const struct launch *l, pid_t tid)
 {
 	struct proc_status status;
 
@@ -53,10 +54,11 @@ static const struct launched *find_process(const struct launch *l, pid_t tid)
 static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
 {
 	/* Threads of children are left for later, but for their births and the like. */
-	const struct launched *p = launch_has_program(l) ? launch_find(l, tid) : find_process(l, tid);
+	const struct launched *p =
+		launch_has_program(l) ? launch_find(l, tid) : launch_attend_find_process(l, tid);
 	enum stop stop = stop_of(status);
 
-	if (stop == STOP_ASKED && l->hooks.born && is_birth(p, tid))
+	if (stop == STOP_ASKED && l->hooks.born && launch_attend_is_birth(p, tid))
 		return false;
 	p = p ? p : launch_program(l);
 	if (!p)

@@ -18,7 +18,7 @@ enum { BACK_NS = 500 * 1000 * 1000 };
  * Did @tid stop only because it was asked to? Nobody has taken that stop by wait(2). A thread with a SIGSTOP of a probe
  * would stop for it in the call, where nobody handles that.
  */
-static bool is_free(pid_t tid)
+static bool launch_call_is_free(pid_t tid)
 {
 	siginfo_t si = { .si_pid = 0 };
 
@@ -39,7 +39,7 @@ static int stop_again(pid_t tid)
 	return 0;
 }
 
-static int call_by(pid_t tid, struct thread_request *r)
+static int launch_call_by(pid_t tid, struct thread_request *r)
 {
 	struct thread_call call;
 	taddr_t stack;
@@ -65,9 +65,9 @@ int launch_call(struct launch *l, pid_t pid, struct thread_request *r)
 	if (!p || launch_is_left(p) || proc_threads(pid, &tids, &nr))
 		return -ESRCH;
 	for (size_t i = 0; i < nr && err == -EBUSY; i++) {
-		if (!is_free(tids[i]))
+		if (!launch_call_is_free(tids[i]))
 			continue;
-		err = call_by(tids[i], r);
+		err = launch_call_by(tids[i], r);
 		/* The stack of another thread may be long enough. */
 		if (err == -ENOTSUP) {
 			last = err;

@@ -18,7 +18,7 @@
 #include "user/source/source_tracer.h"
 
 /* Runs in the child: become @user. 0 or -errno. */
-static int become(const char *user)
+static int launch_child_become(const char *user)
 {
 	const struct passwd *pw = getpwnam(user);
 
@@ -48,7 +48,7 @@ void launch_child(const struct launch_options *o, int go, int report)
 	if (o->env)
 		environ = (char **)(uintptr_t)o->env;
 	if (o->user)
-		f.err = become(o->user);
+		f.err = launch_child_become(o->user);
 	if (!f.err && o->cwd && chdir(o->cwd))
 		f = (struct launch_failure){ LAUNCH_CWD, -errno };
 	if (!f.err) {

@@ -26,7 +26,7 @@ int launch_new_joined(struct launch **out, const struct launch_hooks *hooks)
 	return 0;
 }
 
-static bool is_ours(pid_t tid)
+static bool launch_join_is_ours(pid_t tid)
 {
 	struct proc_status status;
 
@@ -34,18 +34,18 @@ static bool is_ours(pid_t tid)
 }
 
 /* 1: thread @tid is traced from now on, 0: it was before, or ends. -errno: it cannot be. */
-static int seize(const struct launch *l, pid_t pid, pid_t tid)
+static int launch_join_seize(const struct launch *l, pid_t pid, pid_t tid)
 {
 	int err;
 
 	if (!ptrace(PTRACE_SEIZE, tid, 0, launch_ptrace_options(l)))
 		return 1;
 	err = -errno;
-	return err == -ESRCH || is_ours(tid) || proc_thread_has_ended(pid, tid) ? 0 : err;
+	return err == -ESRCH || launch_join_is_ours(tid) || proc_thread_has_ended(pid, tid) ? 0 : err;
 }
 
 /* Threads that threads of @pid make are traced from the beginning once their makers are. */
-static int seize_all(const struct launch *l, pid_t pid)
+static int launch_join_seize_all(const struct launch *l, pid_t pid)
 {
 	int nr_new;
 
@@ -56,7 +56,7 @@ static int seize_all(const struct launch *l, pid_t pid)
 
 		nr_new = 0;
 		for (size_t i = 0; i < nr && err >= 0; i++) {
-			err = seize(l, pid, tids[i]);
+			err = launch_join_seize(l, pid, tids[i]);
 			nr_new += err;
 		}
 		if (err < 0)
@@ -72,8 +72,8 @@ int launch_join(struct launch *l, pid_t pid)
 
 	if (err)
 		return err;
-	err = seize_all(l, pid);
-	if (!err && !is_ours(pid))
+	err = launch_join_seize_all(l, pid);
+	if (!err && !launch_join_is_ours(pid))
 		err = -ESRCH;
 	if (err) {
 		launch_leave_process(l, p);

@@ -25,7 +25,7 @@ static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid,
 }
 
 /* Thread @tid is in @stop. Detach from it, and deliver @sig to it. */
-static void detach(struct launched *p, pid_t tid, enum stop stop, int sig)
+static void launch_leave_detach(struct launched *p, pid_t tid, enum stop stop, int sig)
 {
 	if (p->program.state == PROGRAM_STARTING && tid == p->pid)
 		places_clean(&p->places, &p->places.memory);
@@ -33,7 +33,7 @@ static void detach(struct launched *p, pid_t tid, enum stop stop, int sig)
 	stop_end(tid, stop, PTRACE_DETACH, sig);
 }
 
-static bool is_birth(int status)
+static bool launch_leave_is_birth(int status)
 {
 	return stop_of(status) == STOP_CHILD || stop_of(status) == STOP_VFORK;
 }
@@ -57,7 +57,7 @@ static void leave_thread(struct launch *l, struct launched *p, pid_t tid)
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	if (!await_stop(l, tid, &status))
 		return;
-	if (is_birth(status))
+	if (launch_leave_is_birth(status))
 		launch_note_birth(l, tid);
 	sig = signal_to_pass(l, p, tid, status);
 	/* Without us the signal of a probe would stop the thread for ever, that of our breakpoint would kill it. */
@@ -66,7 +66,7 @@ static void leave_thread(struct launch *l, struct launched *p, pid_t tid)
 			return;
 		later = signal_to_pass(l, p, tid, status);
 	}
-	detach(p, tid, stop_of(status), later ? later : sig);
+	launch_leave_detach(p, tid, stop_of(status), later ? later : sig);
 }
 
 /* Detach from the threads of @p but @stopped, which wait(2) has reported as stopped (0 = none), and then from that. */
@@ -81,7 +81,7 @@ static void leave_process(struct launch *l, struct launched *p, pid_t stopped)
 		if (tids[i] != stopped)
 			leave_thread(l, p, tids[i]);
 	if (stopped)
-		detach(p, stopped, STOP_SIGNAL, 0);
+		launch_leave_detach(p, stopped, STOP_SIGNAL, 0);
 	program_set_state(&p->program, p->pid, PROGRAM_LEFT);
 }
 

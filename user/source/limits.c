@@ -15,7 +15,7 @@ static struct {
 	struct rlimit before;
 } limits[RLIM_NLIMITS];
 
-static bool keep(int resource)
+static bool limits_keep(int resource)
 {
 	if (!limits[resource].is_changed)
 		limits[resource].is_changed = !getrlimit(resource, &limits[resource].before);
@@ -26,7 +26,7 @@ void limits_raise(int resource, rlim_t wanted)
 {
 	struct rlimit limit;
 
-	if (getrlimit(resource, &limit) || limit.rlim_cur >= wanted || !keep(resource))
+	if (getrlimit(resource, &limit) || limit.rlim_cur >= wanted || !limits_keep(resource))
 		return;
 	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 	setrlimit(resource, &limit);
@@ -36,7 +36,7 @@ void limits_lift(int resource)
 {
 	const struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
-	if (keep(resource) && setrlimit(resource, &limit))
+	if (limits_keep(resource) && setrlimit(resource, &limit))
 		limits_raise(resource, RLIM_INFINITY);
 }
 
@@ -49,7 +49,7 @@ void limits_leave_cpu_time(void)
 		return;
 	left = limit.rlim_max / CPU_PARTS;
 	left = left < 1 ? 1 : left > CPU_LEFT_MAX_S ? CPU_LEFT_MAX_S : left;
-	if (limit.rlim_cur <= limit.rlim_max - left || !keep(RLIMIT_CPU))
+	if (limit.rlim_cur <= limit.rlim_max - left || !limits_keep(RLIMIT_CPU))
 		return;
 	limit.rlim_cur = limit.rlim_max - left;
 	setrlimit(RLIMIT_CPU, &limit);

@@ -69,7 +69,7 @@ struct keeper {
 };
 
 /* The decimal number behind @prefix in the short file @path; or -1. */
-static int read_number(const char *path, const char *prefix)
+static int link_keeper_read_number(const char *path, const char *prefix)
 {
 	char text[64] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -82,7 +82,7 @@ static int read_number(const char *path, const char *prefix)
 	return atoi(text + strlen(prefix));
 }
 
-static int keep(struct keeper *k, int fd, int event_fd, const struct keeper_request *r)
+static int link_keeper_keep(struct keeper *k, int fd, int event_fd, const struct keeper_request *r)
 {
 	if (k->nr == MAX_LINKS)
 		return -ENOSPC;
@@ -142,7 +142,7 @@ static int add_multi(struct keeper *k, const struct keeper_request *r, int prog_
 					     .pid = (u32)r->pid } };
 	int fd = create_link(&attr);
 
-	return fd < 0 ? fd : keep(k, fd, -1, r);
+	return fd < 0 ? fd : link_keeper_keep(k, fd, -1, r);
 }
 
 static int open_event(const struct keeper *k, const struct keeper_request *r, const char *path, u64 offset)
@@ -188,7 +188,7 @@ static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_f
 
 		if (event_fd < 0)
 			return event_fd;
-		err = keep(k, -1, event_fd, r);
+		err = link_keeper_keep(k, -1, event_fd, r);
 		if (!err)
 			err = run_on_event(r, prog_fd, event_fd, k->places->cookies[i],
 					   &k->links[k->nr - 1].fd);
@@ -196,7 +196,7 @@ static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_f
 	return err;
 }
 
-static int add(struct keeper *k, const struct keeper_request *r, const int *fds)
+static int link_keeper_add(struct keeper *k, const struct keeper_request *r, const int *fds)
 {
 	char path[32];
 	int err;
@@ -246,7 +246,7 @@ struct share {
 };
 
 /* Share number @i of @nr_parts, each with at least one ender. */
-static struct share part_of(const struct share *all, size_t i, size_t nr_parts)
+static struct share link_keeper_part_of(const struct share *all, size_t i, size_t nr_parts)
 {
 	size_t first_ender = all->nr_enders * i / nr_parts;
 	size_t next_ender = all->nr_enders * (i + 1) / nr_parts;
@@ -258,7 +258,7 @@ static struct share part_of(const struct share *all, size_t i, size_t nr_parts)
 }
 
 /* Tell the keeper whether this process holds its links. */
-static bool report(int err)
+static bool link_keeper_report(int err)
 {
 	char byte = err ? 1 : 0;
 	bool is_told = write(READY_FD, &byte, 1) == 1;
@@ -289,13 +289,13 @@ static int fork_share(const struct share *s)
 	close(START_FD);
 	give_up_others(s->links, s->nr);
 	if (s->nr_enders == 1) {
-		if (report(0))
+		if (link_keeper_report(0))
 			(void)!read(GO_FD, &byte, 1);
 		_exit(0);
 	}
 	err = fork_parts(s);
 	if (err)
-		report(err);
+		link_keeper_report(err);
 	/* The keeper still has these links, and an ender each of them. */
 	helper_process_close(READY_FD, ~0U);
 	while (wait(NULL) > 0)
@@ -310,7 +310,7 @@ static int fork_parts(const struct share *s)
 	int err = 0;
 
 	for (size_t i = 0; i < nr_parts && !err; i++) {
-		const struct share part = part_of(s, i, nr_parts);
+		const struct share part = link_keeper_part_of(s, i, nr_parts);
 
 		err = fork_share(&part);
 	}
@@ -409,7 +409,7 @@ static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const str
 	own.is_multi = true;
 	k->nr = 0;
 	k->links = &(struct kept_link){ 0 };
-	err = add(k, &own, fds);
+	err = link_keeper_add(k, &own, fds);
 	dup2(ready[1], READY_FD);
 	close(SOCKET_FD);
 	close(REPORTS_FD);
@@ -426,7 +426,7 @@ static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const str
  * Returns when the link has been made, and does not wait for its end. The process that holds it has given up all other
  * links by then.
  */
-static int touch(struct keeper *k, const struct keeper_request *r, const int *fds)
+static int link_keeper_touch(struct keeper *k, const struct keeper_request *r, const int *fds)
 {
 	int ready[2], err = 0;
 	pid_t pid;
@@ -452,7 +452,7 @@ static bool is_meant(const struct kept_link *l, const struct keeper_request *r)
 	return r->group ? l->group == r->group : l->pid == r->pid;
 }
 
-static int drop(struct keeper *k, const struct keeper_request *r)
+static int link_keeper_drop(struct keeper *k, const struct keeper_request *r)
 {
 	size_t nr_ending = 0, nr = 0;
 	int err;
@@ -474,7 +474,7 @@ static int drop(struct keeper *k, const struct keeper_request *r)
 }
 
 /* Descriptors that came with the message, or -1. */
-static void take_fds(struct msghdr *msg, int *fds)
+static void link_keeper_take_fds(struct msghdr *msg, int *fds)
 {
 	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
 
@@ -489,7 +489,7 @@ enum serving {
 	HAS_FAILED,
 };
 
-static enum serving serve(struct keeper *k)
+static enum serving link_keeper_serve(struct keeper *k)
 {
 	struct keeper_request r = { 0 };
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -506,13 +506,13 @@ static enum serving serve(struct keeper *k)
 		return IS_ASKED_TO_END;
 	if (len != sizeof(r))
 		return HAS_FAILED;
-	take_fds(&msg, fds);
+	link_keeper_take_fds(&msg, fds);
 	if (r.op == KEEPER_ADD)
-		err = add(k, &r, fds);
+		err = link_keeper_add(k, &r, fds);
 	else if (r.op == KEEPER_TOUCH)
-		err = touch(k, &r, fds);
+		err = link_keeper_touch(k, &r, fds);
 	else
-		err = drop(k, &r);
+		err = link_keeper_drop(k, &r);
 	/* The program and the file: links hold them by themselves. */
 	if (fds[0] >= 0)
 		close(fds[0]);
@@ -522,7 +522,7 @@ static enum serving serve(struct keeper *k)
 }
 
 /* Is the process stopped by a signal, and not by a tracer? */
-static bool is_stopped(pid_t pid)
+static bool link_keeper_is_stopped(pid_t pid)
 {
 	char path[32], text[256];
 	const char *end;
@@ -547,12 +547,12 @@ static void resume_wards(const struct keeper_places *places, const struct source
 	if (!state || !state->nr_sigstops)
 		return;
 	for (size_t i = 0; i < KEEPER_MAX_WARDS; i++)
-		if (places->wards[i] > 0 && is_stopped(places->wards[i]))
+		if (places->wards[i] > 0 && link_keeper_is_stopped(places->wards[i]))
 			kill(places->wards[i], SIGCONT);
 }
 
 /* Memory that is there when it is used; or MAP_FAILED. */
-static void *reserve(size_t bytes)
+static void *link_keeper_reserve(size_t bytes)
 {
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
@@ -575,15 +575,16 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 	if (fd >= FIRST_LINK_FD)
 		close(fd);
 	k.fd = SOCKET_FD;
-	k.pmu_type = read_number("/sys/bus/event_source/devices/uprobe/type", "");
-	k.return_flag =
-		1ULL << (read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") & 63);
-	k.links = reserve(MAX_LINKS * sizeof(*k.links));
-	k.files = reserve(MAX_LINKS * sizeof(*k.files));
+	k.pmu_type = link_keeper_read_number("/sys/bus/event_source/devices/uprobe/type", "");
+	k.return_flag = 1ULL << (link_keeper_read_number(
+					 "/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") &
+				 63);
+	k.links = link_keeper_reserve(MAX_LINKS * sizeof(*k.links));
+	k.files = link_keeper_reserve(MAX_LINKS * sizeof(*k.files));
 	if (k.links == MAP_FAILED || k.files == MAP_FAILED)
 		_exit(1);
 	do
-		serving = serve(&k);
+		serving = link_keeper_serve(&k);
 	while (serving == SERVES);
 	if (state)
 		state->is_on = 0;

@@ -42,7 +42,7 @@ static pid_t fork_keeper(const int *fds, const struct keeper_places *places, str
 	return pid;
 }
 
-static int start(struct link_set *set, const struct programs *p)
+static int links_start(struct link_set *set, const struct programs *p)
 {
 	int fds[2];
 	int err = 0;
@@ -71,7 +71,7 @@ int link_set_new(struct link_set **out, const struct programs *p)
 	if (!set)
 		return -ENOMEM;
 	set->fd = -1;
-	err = start(set, p);
+	err = links_start(set, p);
 	if (err) {
 		link_set_free(set);
 		return err;
@@ -102,7 +102,7 @@ void link_set_free(struct link_set *set)
 }
 
 /* Send @r, with @fds if there are any, and wait for the answer. */
-static int ask(const struct link_set *set, const struct keeper_request *r, const int *fds)
+static int links_ask(const struct link_set *set, const struct keeper_request *r, const int *fds)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
 	struct iovec iov = { (void *)r, sizeof(*r) };
@@ -143,7 +143,7 @@ static int ask_for_places(struct link_set *set, const struct programs *p, const 
 		memcpy(set->places->offsets, g->offsets + done, nr * sizeof(u64));
 		if (g->cookies)
 			memcpy(set->places->cookies, g->cookies + done, nr * sizeof(u64));
-		err = ask(set, &r, fds);
+		err = links_ask(set, &r, fds);
 	}
 	return err;
 }
@@ -189,7 +189,7 @@ int link_set_drop(struct link_set *set, pid_t pid)
 
 	if (ward)
 		*ward = 0;
-	err = ask(set, &r, NULL);
+	err = links_ask(set, &r, NULL);
 	/* A keeper that is dead has dropped all. */
 	return link_set_is_alive(set) ? err : 0;
 }
@@ -198,7 +198,7 @@ int link_set_drop_group(struct link_set *set, u32 group)
 {
 	const struct keeper_request r = { .op = KEEPER_DROP, .group = group };
 
-	return ask(set, &r, NULL);
+	return links_ask(set, &r, NULL);
 }
 
 bool link_set_is_alive(const struct link_set *set)

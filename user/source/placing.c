@@ -48,7 +48,7 @@ void placing_fini(struct placing *p)
 	*p = (struct placing){ 0 };
 }
 
-static bool leads_to(const char *path, const struct stat *file)
+static bool placing_leads_to(const char *path, const struct stat *file)
 {
 	struct stat st;
 
@@ -67,10 +67,10 @@ static bool is_name_of(const char *name, const struct module *m)
 		return true;
 	if (m->fd < 0 || fstat(m->fd, &file))
 		return false;
-	if (leads_to(name, &file))
+	if (placing_leads_to(name, &file))
 		return true;
 	len = snprintf(beside, sizeof(beside), "%s%.*s%s", m->root, (int)(base - m->path), m->path, name);
-	return !strchr(name, '/') && len < (int)sizeof(beside) && leads_to(beside, &file);
+	return !strchr(name, '/') && len < (int)sizeof(beside) && placing_leads_to(beside, &file);
 }
 
 /* Also notes which names of --omit have their file. */
@@ -119,7 +119,7 @@ static int register_probes(struct placing *p, struct probed_file *f)
 	return err;
 }
 
-static void add_point(struct probed_file *f, enum probe_point_kind kind, u64 vaddr, size_t site)
+static void placing_add_point(struct probed_file *f, enum probe_point_kind kind, u64 vaddr, size_t site)
 {
 	f->points[f->nr_points++] =
 		(struct probe_point){ .vaddr = vaddr, .probe = f->first_probe + (u32)site, .kind = kind };
@@ -139,12 +139,12 @@ static void add_site_points(const struct placing *p, struct probed_file *f, enum
 	const struct probe_site *site = &f->list.sites[i];
 
 	if (kind == (is_release(site) ? POINT_FREE : POINT_ALLOC))
-		add_point(f, kind, site->place, i);
+		placing_add_point(f, kind, site->place, i);
 	if (kind == POINT_RETURN && site->flags & PROBE_RETURNS && !site->nr_rets &&
 	    !p->options.probes.has_return_places)
-		add_point(f, kind, site->place, i);
+		placing_add_point(f, kind, site->place, i);
 	for (size_t k = 0; kind == POINT_RET && k < site->nr_rets; k++)
-		add_point(f, kind, site->rets[k], i);
+		placing_add_point(f, kind, site->rets[k], i);
 }
 
 static int list_points(const struct placing *p, struct probed_file *f)
@@ -159,7 +159,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 	if (!f->points)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->nr_internal_calls; i++)
-		add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
+		placing_add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
 	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE; kind++)
 		for (size_t i = 0; i < list->nr; i++)
 			add_site_points(p, f, kind, i);
@@ -168,16 +168,16 @@ static int list_points(const struct placing *p, struct probed_file *f)
 								  .probe = f->first_note + i,
 								  .kind = POINT_NOTE };
 	if (list->linker_hook)
-		add_point(f, POINT_HOOK, list->linker_hook, 0);
+		placing_add_point(f, POINT_HOOK, list->linker_hook, 0);
 	if (list->ptrace)
-		add_point(f, POINT_PTRACE, list->ptrace, 0);
+		placing_add_point(f, POINT_PTRACE, list->ptrace, 0);
 	if (list->exit)
-		add_point(f, POINT_EXIT, list->exit, 0);
+		placing_add_point(f, POINT_EXIT, list->exit, 0);
 	if (list->clone)
-		add_point(f, POINT_CLONE, list->clone, 0);
+		placing_add_point(f, POINT_CLONE, list->clone, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(list->leak_checks); i++)
 		if (list->leak_checks[i])
-			add_point(f, POINT_LEAK_CHECK, list->leak_checks[i], 0);
+			placing_add_point(f, POINT_LEAK_CHECK, list->leak_checks[i], 0);
 	return 0;
 }
 
@@ -232,7 +232,7 @@ static int scan_if_new(struct placing *p, const struct target *t, const struct m
 }
 
 /* The process whose calls the probes of @pid see, 0 = all processes. */
-static pid_t scope_of(const struct placing *p, pid_t pid)
+static pid_t placing_scope_of(const struct placing *p, pid_t pid)
 {
 	return p->options.is_shared ? 0 : pid;
 }
@@ -243,7 +243,7 @@ static bool placement_has_failed(const struct placing *p, pid_t pid, u32 module)
 	for (size_t i = 0; i < p->nr_placements; i++) {
 		const struct placement *at = &p->placements[i];
 
-		if (at->result && at->pid == scope_of(p, pid) && at->module == module)
+		if (at->result && at->pid == placing_scope_of(p, pid) && at->module == module)
 			return true;
 	}
 	return false;
@@ -292,7 +292,7 @@ static struct placement *find_placement(const struct placing *p, pid_t pid, cons
 	for (size_t i = 0; i < p->nr_placements; i++) {
 		struct placement *at = &p->placements[i];
 
-		if (at->pid == scope_of(p, pid) && at->module == map->module->id &&
+		if (at->pid == placing_scope_of(p, pid) && at->module == map->module->id &&
 		    (!p->ops->is_per_mapping || at->bias == map->bias))
 			return at;
 	}
@@ -311,7 +311,7 @@ static int add_placement(struct placing *p, const struct placement *at)
 static int place_new(struct placing *p, struct target *t, const struct mapping *map)
 {
 	const struct placement at = {
-		scope_of(p, t->pid), map->module->id, map->bias, map->start, map->end, 0
+		placing_scope_of(p, t->pid), map->module->id, map->bias, map->start, map->end, 0
 	};
 	struct elf *elf;
 	int err = add_placement(p, &at);
@@ -335,7 +335,7 @@ static int place_new(struct placing *p, struct target *t, const struct mapping *
 }
 
 /* A file may have several executable mappings. */
-static void widen(struct placement *at, const struct mapping *map)
+static void placing_widen(struct placement *at, const struct mapping *map)
 {
 	at->start = map->start < at->start ? map->start : at->start;
 	at->end = map->end > at->end ? map->end : at->end;
@@ -354,7 +354,7 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 		return 0;
 	at = find_placement(p, t->pid, map);
 	if (at) {
-		widen(at, map);
+		placing_widen(at, map);
 		/* The probes may be those of an earlier image of the process, or shared. */
 		err = note_allocator(p, t, map->module);
 	} else {
@@ -365,7 +365,7 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 	return err;
 }
 
-static bool is_intact(const struct placing *p, const struct placement *at)
+static bool source_placing_is_intact(const struct placing *p, const struct placement *at)
 {
 	return !p->ops->is_intact || p->ops->is_intact(p->ctx, at->pid, at->start, at->end);
 }
@@ -373,12 +373,12 @@ static bool is_intact(const struct placing *p, const struct placement *at)
 bool placing_is_intact(const struct placing *p, pid_t pid)
 {
 	for (size_t i = 0; i < p->nr_placements; i++)
-		if (p->placements[i].pid == pid && !is_intact(p, &p->placements[i]))
+		if (p->placements[i].pid == pid && !source_placing_is_intact(p, &p->placements[i]))
 			return false;
 	return true;
 }
 
-static bool is_mapped(const struct placement *at, const struct mapping_list *maps)
+static bool placing_is_mapped(const struct placement *at, const struct mapping_list *maps)
 {
 	for (size_t i = 0; i < maps->nr; i++)
 		if (maps->maps[i].module && maps->maps[i].module->id == at->module &&
@@ -395,7 +395,8 @@ static int forget_unmapped(struct placing *p, const struct target *t)
 	for (size_t i = 0; i < p->nr_placements && !err;) {
 		const struct placement *at = &p->placements[i];
 
-		if (at->pid != t->pid || (is_mapped(at, &t->maps) && is_intact(p, at))) {
+		if (at->pid != t->pid ||
+		    (placing_is_mapped(at, &t->maps) && source_placing_is_intact(p, at))) {
 			i++;
 			continue;
 		}

@@ -30,7 +30,7 @@ static bool is_own(const char *provider)
 }
 
 /* Is the note named by --mark-usdt? */
-static bool is_named(struct placing *p, const char *provider, const char *name)
+static bool placing_notes_is_named(struct placing *p, const char *provider, const char *name)
 {
 	const char *const *usdt = p->options.usdt;
 	size_t len = strlen(provider);
@@ -44,9 +44,9 @@ static bool is_named(struct placing *p, const char *provider, const char *name)
 	return false;
 }
 
-static bool is_wanted(void *ctx, const char *provider, const char *name)
+static bool placing_notes_is_wanted(void *ctx, const char *provider, const char *name)
 {
-	return is_own(provider) || is_named(ctx, provider, name);
+	return is_own(provider) || placing_notes_is_named(ctx, provider, name);
 }
 
 static bool describe_own(struct note_probe *out, const struct note *note)
@@ -65,7 +65,7 @@ static bool describe_own(struct note_probe *out, const struct note *note)
 }
 
 /* The marker that @note asks for. False: its name or arguments are not known. */
-static bool describe(struct note_probe *out, const struct note *note, const struct elf *elf)
+static bool placing_notes_describe(struct note_probe *out, const struct note *note, const struct elf *elf)
 {
 	*out = (struct note_probe){ .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
 	memcpy(out->args, note->args, sizeof(out->args));
@@ -111,14 +111,14 @@ static void add_ignores(struct probed_file *f, const struct elf *elf)
 }
 
 /* Take over those of @list that can be markers. Returns how many cannot. */
-static size_t choose(struct probed_file *f, const struct note_list *list, struct elf *elf)
+static size_t placing_notes_choose(struct probed_file *f, const struct note_list *list, struct elf *elf)
 {
 	size_t nr_bad = 0;
 
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct note *note = &list->notes[i];
 
-		if (note->semaphore || !describe(&f->notes[f->nr_notes], note, elf) ||
+		if (note->semaphore || !placing_notes_describe(&f->notes[f->nr_notes], note, elf) ||
 		    !note_is_probed(elf, note->vaddr)) {
 			nr_bad += !note->semaphore;
 			continue;
@@ -145,7 +145,7 @@ int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf
 	const u64 *ignores = f->list.ignores;
 	struct note_list list;
 	size_t nr_bad;
-	int err = notes_read(&list, elf, is_wanted, p);
+	int err = notes_read(&list, elf, placing_notes_is_wanted, p);
 
 	if (err)
 		return err;
@@ -156,7 +156,7 @@ int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf
 	f->note_places = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->note_places));
 	err = f->notes && f->note_places ? 0 : -ENOMEM;
 	if (!err) {
-		nr_bad += choose(f, &list, elf);
+		nr_bad += placing_notes_choose(f, &list, elf);
 		add_ignores(f, elf);
 	}
 	if (!err && p->nr_notes + f->nr_notes > p->ops->max_probes)

@@ -179,7 +179,7 @@ static int open_object(struct programs *p)
 	return p->obj ? 0 : -errno;
 }
 
-static int give_up(struct programs *p, const char *what, int err)
+static int programs_give_up(struct programs *p, const char *what, int err)
 {
 	error("bpf: cannot %s the programs: %s", what, strerror(-err));
 	bpf_object__close(p->obj);
@@ -207,7 +207,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	int err = open_object(&p);
 
 	if (err)
-		return give_up(&p, "open", err);
+		return programs_give_up(&p, "open", err);
 	/* With fixed cookies each place has a load of its own. */
 	if (!config->is_cookie_fixed)
 		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;
@@ -225,10 +225,10 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	if (!err)
 		err = bpf_object__load(p.obj);
 	if (err)
-		return give_up(&p, "load", err);
+		return programs_give_up(&p, "load", err);
 	err = map_state(&p);
 	if (err)
-		return give_up(&p, "share memory with", err);
+		return programs_give_up(&p, "share memory with", err);
 	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
 	p.watched_codes_fd = bpf_object__find_map_fd_by_name(p.obj, "watched_codes");
@@ -255,14 +255,14 @@ int programs_load_one(struct programs *out, enum program which, const struct sou
 	int err = open_object(&p);
 
 	if (err)
-		return give_up(&p, "open", err);
+		return programs_give_up(&p, "open", err);
 	err = choose_programs(&p, config, 1U << which, is_multi);
 	if (!err)
 		err = reuse_maps(p.obj, base->obj);
 	if (!err)
 		err = bpf_object__load(p.obj);
 	if (err)
-		return give_up(&p, "load", err);
+		return programs_give_up(&p, "load", err);
 	*out = p;
 	return 0;
 }

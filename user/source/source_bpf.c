@@ -35,7 +35,7 @@ enum { SHARED_FROM = 32 };
 /* As number of children: as many as if there were no room for more. */
 enum { NO_MORE_FOLLOWED = INT32_MAX };
 
-static struct bpf_source *self(const struct source *s)
+static struct bpf_source *source_bpf_self(const struct source *s)
 {
 	return (struct bpf_source *)(uintptr_t)s;
 }
@@ -70,7 +70,7 @@ struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid)
 }
 
 /* Begin with process @pid. A copy of @parent (NULL = of none) has the mappings that were reported of that. */
-static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent)
+static int source_bpf_add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent)
 {
 	const struct bpf_process p = { .pid = pid, .removals = parent ? parent->removals : 0 };
 	struct bpf_process *old = source_bpf_find(s, pid);
@@ -119,7 +119,7 @@ static bool note_change(struct bpf_source *s, const struct process_event *rec)
  * If a thread that was not the first one has called exec, the links, which hold the first one, see nothing of the new
  * image. The caller updates or forgets the process after this.
  */
-static int on_exec(struct bpf_source *s, const struct process_event *rec)
+static int source_bpf_on_exec(struct bpf_source *s, const struct process_event *rec)
 {
 	const struct bpf_process *known = source_bpf_find(s, (pid_t)rec->h.pid);
 	/* Links see the new image from its start. */
@@ -142,7 +142,7 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
  * The dynamic linker has changed mappings. They are read once for all changes until now: a program that loads
  * thousands of libraries has as many records in the ring, and each reading is of thousands of lines.
  */
-static int on_maps(struct bpf_source *s, const struct process_event *rec)
+static int source_bpf_on_maps(struct bpf_source *s, const struct process_event *rec)
 {
 	const struct bpf_process *t = source_bpf_find(s, (pid_t)rec->h.pid);
 	struct process_event ev = *rec;
@@ -157,11 +157,11 @@ static int on_maps(struct bpf_source *s, const struct process_event *rec)
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
-static int on_fork(struct bpf_source *s, const struct process_event *rec)
+static int source_bpf_on_fork(struct bpf_source *s, const struct process_event *rec)
 {
 	pid_t parent = (pid_t)rec->h.pid, child = (pid_t)rec->child_pid;
 	bool has_probes = s->options.taker && !(rec->h.flags & EVENT_NO_COPY);
-	int err = add_process(s, child, source_bpf_find(s, parent));
+	int err = source_bpf_add_process(s, child, source_bpf_find(s, parent));
 
 	if (!err && rec->h.flags & EVENT_NO_COPY)
 		source_bpf_find(s, child)->is_image = true;
@@ -171,19 +171,19 @@ static int on_fork(struct bpf_source *s, const struct process_event *rec)
 	return err || !has_probes ? err : placing_copy(&s->placing, parent, child);
 }
 
-static int on_record(void *ctx, void *data, size_t len)
+static int source_bpf_on_record(void *ctx, void *data, size_t len)
 {
 	const struct event_header *rec = data;
 	const struct process_event *change = data; /* of these kinds, which only our programs send */
 	struct bpf_source *s = ctx;
 
 	if (rec->kind == EVENT_EXEC)
-		return on_exec(s, change);
+		return source_bpf_on_exec(s, change);
 	if (rec->kind == EVENT_MAPS)
-		return on_maps(s, change);
+		return source_bpf_on_maps(s, change);
 	if (rec->kind == EVENT_LOSSES)
 		source_bpf_tell_of_copy(s, (pid_t)rec->pid);
-	if (rec->kind == EVENT_FORK && on_fork(s, change))
+	if (rec->kind == EVENT_FORK && source_bpf_on_fork(s, change))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
 }
@@ -313,7 +313,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 										  s->programs.slots_fd });
 	if (err)
 		goto undo_links;
-	err = kernel_ring_new(&s->ring, s->programs.ring_fd, on_record, s);
+	err = kernel_ring_new(&s->ring, s->programs.ring_fd, source_bpf_on_record, s);
 	if (err)
 		goto undo_tables;
 	err = link_set_add_tracepoints(s->links, &s->programs);
@@ -374,7 +374,7 @@ int source_bpf_update_tables(struct bpf_source *s, const struct target *t)
 
 static int source_bpf_update(struct source *source, struct target *t)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	int err = needs_tables(s) ? source_bpf_update_tables(s, t) : 0;
 
 	/* No probes after detach, nor in a child that has become an emulator: as a target it would be refused. */
@@ -390,7 +390,7 @@ static int source_bpf_update(struct source *source, struct target *t)
 
 static bool source_bpf_unchanged(struct source *source, const struct target *t)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	const struct bpf_process *known = source_bpf_find(s, t->pid);
 
 	/* Earlier stacks are doubtful, stacks from now on are not. */
@@ -400,7 +400,7 @@ static bool source_bpf_unchanged(struct source *source, const struct target *t)
 }
 
 /* From now on probes see the calls of all processes. Those of a taker are each process's own. */
-static void share(struct bpf_source *s)
+static void source_bpf_share(struct bpf_source *s)
 {
 	s->is_shared = true;
 	s->placing.options.is_shared = !s->options.taker;
@@ -408,11 +408,11 @@ static void share(struct bpf_source *s)
 
 static void source_bpf_expect(struct source *source, size_t nr)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	if (nr < SHARED_FROM || s->placing.nr_placements)
 		return;
-	share(s);
+	source_bpf_share(s);
 }
 
 /*
@@ -427,20 +427,20 @@ static int expect_no_leader(struct bpf_source *s, const struct target *t)
 		error("bpf: PID %d (%s): its main thread has ended: trace it alone", t->pid, t->comm);
 		return -ESRCH;
 	}
-	share(s);
+	source_bpf_share(s);
 	return 0;
 }
 
 static int source_bpf_attach(struct source *source, struct target *t)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct process_state process = { 0 };
 	u32 pid = t->pid;
 	int err = expect_no_leader(s, t), nr;
 
 	if (err)
 		return err;
-	err = add_process(s, t->pid, NULL);
+	err = source_bpf_add_process(s, t->pid, NULL);
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else
@@ -461,7 +461,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 
 static int source_bpf_fork(struct source *source, struct target *t)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	int err = needs_tables(s) ? source_bpf_update_tables(s, t) : 0;
 
 	return err ? err : placing_note_allocators(&s->placing, t);
@@ -469,7 +469,7 @@ static int source_bpf_fork(struct source *source, struct target *t)
 
 static void source_bpf_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct process_state p;
 	u32 key = pid;
 
@@ -479,7 +479,7 @@ static void source_bpf_comm(struct source *source, pid_t pid, char comm[TARGET_C
 
 static void source_bpf_forget(struct source *source, pid_t pid)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct bpf_process *t = source_bpf_find(s, pid);
 
 	programs_drop_process(&s->programs, pid);
@@ -494,13 +494,13 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 
 static int source_bpf_wait_fd(struct source *source)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	return kernel_ring_fd(s->ring);
 }
 
 static int source_bpf_poll(struct source *source, const struct sink *sink)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	bool is_alive = !s->links || link_set_is_alive(s->links), has_ended;
 	u32 pid;
 	int nr;
@@ -525,7 +525,7 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 
 static size_t source_bpf_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	fds[0] = s->links ? link_set_lifeline(s->links) : -1;
 	return fds[0] >= 0;
@@ -533,17 +533,17 @@ static size_t source_bpf_lifelines(struct source *source, int fds[SOURCE_MAX_LIF
 
 static void source_bpf_pause(struct source *source, pid_t pid)
 {
-	programs_pause(&self(source)->programs, pid, true);
+	programs_pause(&source_bpf_self(source)->programs, pid, true);
 }
 
 static void source_bpf_resume(struct source *source, pid_t pid)
 {
-	programs_pause(&self(source)->programs, pid, false);
+	programs_pause(&source_bpf_self(source)->programs, pid, false);
 }
 
 static int source_bpf_leave(struct source *source, const struct module *m)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	int err = s->links && s->is_shared ? link_set_drop_group(s->links, m->id + 1) : -EOPNOTSUPP;
 
 	if (err)
@@ -556,21 +556,21 @@ static int source_bpf_leave(struct source *source, const struct module *m)
 
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	__atomic_store_n(&s->programs.state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
 static void source_bpf_follow(struct source *source, bool is_on)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	__atomic_store_n(&s->programs.state->nr_followed, is_on ? 0 : NO_MORE_FOLLOWED, __ATOMIC_SEQ_CST);
 }
 
 static int source_bpf_set_depth(struct source *source, u32 depth)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	if (depth && !s->tables)
 		return -EOPNOTSUPP;
 	s->programs.state->depth = depth;
@@ -581,7 +581,7 @@ static int source_bpf_set_depth(struct source *source, u32 depth)
 
 static struct losses source_bpf_losses(struct source *source, pid_t pid)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	const struct bpf_process *known = source_bpf_find(s, pid);
 	u64 overwritten = known ? known->overwritten + known->nr_overwritten : 0;
 	struct process_state p;
@@ -607,7 +607,7 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 
 static void source_bpf_look(struct source *source, const struct target *t)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct bpf_process *known = source_bpf_find(s, t->pid);
 	const char *function = NULL;
 	bool is_ours = s->links && source_bpf_has_breakpoints(s, known);
@@ -623,7 +623,7 @@ static void source_bpf_look(struct source *source, const struct target *t)
 
 static u64 source_bpf_nr_losses(struct source *source)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	return __atomic_load_n(&s->programs.state->nr_losses, __ATOMIC_ACQUIRE) + s->nr_overwritten +
 	       s->nr_late;
@@ -631,7 +631,7 @@ static u64 source_bpf_nr_losses(struct source *source)
 
 static bool source_bpf_nr_unchosen(struct source *source, u64 *nr)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	*nr = __atomic_load_n(&s->programs.state->nr_unchosen, __ATOMIC_ACQUIRE);
 	return s->config.has_chosen;
@@ -646,7 +646,7 @@ static void stop_measuring(struct bpf_source *s)
 
 static int source_bpf_measure(struct source *source, bool is_on, struct probe_runs *out)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct probe_runs now = { 0 };
 	int err;
 
@@ -668,7 +668,7 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 
 static struct thread_stop source_bpf_stop_reason(struct source *source, pid_t tid)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct thread_stop why = { .why = THREAD_STOP_LOOK };
 	u32 key = tid;
 
@@ -679,7 +679,7 @@ static struct thread_stop source_bpf_stop_reason(struct source *source, pid_t ti
 
 static void source_bpf_forget_stacks(struct source *source)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 
 	programs_forget_stacks(&s->programs, &s->config);
 	/* A thread that repeats its last stack does not look into that map: make it forget the stack. */
@@ -689,14 +689,14 @@ static void source_bpf_forget_stacks(struct source *source)
 static int source_bpf_kernel_words(const struct source *source, pid_t pid,
 				   int (*add)(void *ctx, taddr_t word), void *ctx)
 {
-	const struct bpf_source *s = self(source);
+	const struct bpf_source *s = source_bpf_self(source);
 
 	return s->alt_stacks ? alt_stacks_read(s->alt_stacks, pid, s->config.pid_ns_ino != 0, add, ctx) : 0;
 }
 
 static void source_bpf_detach(struct source *source)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	struct unwind_stats stats = s->tables ? unwind_tables_stats(s->tables) : (struct unwind_stats){ 0 };
 
 	if (s->links)
@@ -710,7 +710,7 @@ static void source_bpf_detach(struct source *source)
 
 static void source_bpf_free(struct source *source)
 {
-	struct bpf_source *s = self(source);
+	struct bpf_source *s = source_bpf_self(source);
 	if (!s)
 		return;
 	stop_measuring(s);

@@ -19,7 +19,7 @@
 #include "user/source/task_layout.h"
 
 /* Describe functions to the programs. */
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+static int source_bpf_place_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
 {
 	const struct bpf_source *s = ctx;
 
@@ -35,7 +35,7 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 	return 0;
 }
 
-static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
+static int source_bpf_place_add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
 {
 	const struct bpf_source *s = ctx;
 
@@ -121,7 +121,7 @@ static int link_late(struct bpf_source *s, const struct link_group *group)
 }
 
 /* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
-static pid_t scope_of(const struct bpf_source *s, pid_t pid)
+static pid_t source_bpf_place_scope_of(const struct bpf_source *s, pid_t pid)
 {
 	return s->is_shared ? 0 : pid;
 }
@@ -176,13 +176,13 @@ static struct linked_file *find_linked(const struct bpf_source *s, pid_t pid, u3
 static int note_links(struct bpf_source *s, const struct module *m, pid_t pid, bool has_calls,
 		      struct linked_file *had)
 {
-	struct linked_file *f = find_linked(s, scope_of(s, pid), m->id);
+	struct linked_file *f = find_linked(s, source_bpf_place_scope_of(s, pid), m->id);
 
 	if (!f && array_reserve(s->linked, s->max_linked, s->nr_linked + 1))
 		return -ENOMEM;
 	if (!f) {
 		f = &s->linked[s->nr_linked++];
-		*f = (struct linked_file){ .pid = scope_of(s, pid), .module = m->id };
+		*f = (struct linked_file){ .pid = source_bpf_place_scope_of(s, pid), .module = m->id };
 	}
 	*had = *f;
 	f->has_calls |= has_calls;
@@ -191,7 +191,7 @@ static int note_links(struct bpf_source *s, const struct module *m, pid_t pid, b
 }
 
 /* The first markers or breakpoints beside a taker: from now on stacks are walked in the kernel. */
-static int begin_walks(struct bpf_source *s, const struct target *t)
+static int source_bpf_place_begin_walks(struct bpf_source *s, const struct target *t)
 {
 	s->walks_stacks = true;
 	return s->options.taker && s->tables ? source_bpf_update_tables(s, t) : 0;
@@ -228,8 +228,8 @@ static int refuse_instruction(const struct target *t, const struct mapping *map)
 }
 
 /* Put the probes of a file in: for each kind of points one group of links. */
-static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  struct elf *elf)
+static int source_bpf_place_put_in(void *ctx, const struct target *t, const struct mapping *map,
+				   const struct probed_file *f, struct elf *elf)
 {
 	struct bpf_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;
@@ -249,7 +249,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	if (!err && taker)
 		err = note_links(s, map->module, t->pid, !is_taken, &had);
 	if (!err && !s->walks_stacks && (!is_taken || has_notes(f)))
-		err = begin_walks(s, t);
+		err = source_bpf_place_begin_walks(s, t);
 	if (err)
 		return err;
 	note_late(s, known, f);
@@ -263,7 +263,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	err = load_late(s, f->points + next, nr - next);
 	while (next < nr && !err) {
 		struct link_group g = { .fd = map->module->fd,
-					.pid = scope_of(s, t->pid),
+					.pid = source_bpf_place_scope_of(s, t->pid),
 					.group = s->is_shared ? map->module->id + 1 : 0 };
 		u32 first = next;
 
@@ -276,19 +276,19 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 
 const struct placing_ops bpf_place = {
 	.max_probes = MAX_PROBES,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.put_in = put_in,
+	.add_probes = source_bpf_place_add_probes,
+	.add_notes = source_bpf_place_add_notes,
+	.put_in = source_bpf_place_put_in,
 };
 
-static int new_file(void *ctx, const struct module *m, struct elf *elf)
+static int source_bpf_place_new_file(void *ctx, const struct module *m, struct elf *elf)
 {
 	const struct bpf_source *s = ctx;
 
 	return s->options.taker->new_file(s->options.taker->ctx, m, elf);
 }
 
-static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static int source_bpf_place_forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct bpf_source *s = ctx;
 
@@ -296,7 +296,7 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return 0;
 }
 
-static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static bool source_bpf_place_is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct bpf_source *s = ctx;
 
@@ -321,31 +321,31 @@ void source_bpf_watch_code(const struct bpf_source *s, const struct target *t)
 const struct placing_ops bpf_place_for_taker = {
 	.is_per_mapping = true,
 	.max_probes = PIECE_MAX_PROBES,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.new_file = new_file,
-	.put_in = put_in,
-	.forget_range = forget_range,
-	.is_intact = is_intact,
+	.add_probes = source_bpf_place_add_probes,
+	.add_notes = source_bpf_place_add_notes,
+	.new_file = source_bpf_place_new_file,
+	.put_in = source_bpf_place_put_in,
+	.forget_range = source_bpf_place_forget_range,
+	.is_intact = source_bpf_place_is_intact,
 };
 
 /* ---- for a taker ---- */
 
-static struct bpf_source *source_of(const struct source *bpf)
+static struct bpf_source *source_bpf_place_source_of(const struct source *bpf)
 {
 	return (struct bpf_source *)(uintptr_t)bpf;
 }
 
 void source_bpf_place_again(const struct source *bpf, pid_t pid)
 {
-	source_of(bpf)->walks_stacks = true;
-	source_bpf_drop_probes(source_of(bpf), pid);
+	source_bpf_place_source_of(bpf)->walks_stacks = true;
+	source_bpf_drop_probes(source_bpf_place_source_of(bpf), pid);
 }
 
 bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid_t tid, taddr_t pc,
 			   taddr_t sp)
 {
-	const struct bpf_source *s = source_of(bpf);
+	const struct bpf_source *s = source_bpf_place_source_of(bpf);
 	struct inflight calls;
 	u32 key = tid;
 
@@ -363,7 +363,7 @@ bool source_bpf_is_in_call(const struct source *bpf, const struct target *t, pid
 
 void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on)
 {
-	struct bpf_source *s = source_of(bpf);
+	struct bpf_source *s = source_bpf_place_source_of(bpf);
 
 	/* The field that tells whether a thread is ptraced. */
 	if (is_on && !s->programs.state->task_ptrace_at && task_layout_find_stop(&s->programs))
@@ -373,7 +373,7 @@ void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on)
 
 int source_bpf_hand_over(const struct source *bpf, pid_t pid)
 {
-	struct bpf_source *s = source_of(bpf);
+	struct bpf_source *s = source_bpf_place_source_of(bpf);
 	struct bpf_process *known = source_bpf_find(s, pid);
 	u32 key = pid;
 
@@ -388,7 +388,7 @@ int source_bpf_hand_over(const struct source *bpf, pid_t pid)
 
 void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr)
 {
-	const struct bpf_source *s = source_of(bpf);
+	const struct bpf_source *s = source_bpf_place_source_of(bpf);
 	u32 key = pid;
 
 	if (!addr)

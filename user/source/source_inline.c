@@ -27,14 +27,14 @@
 /* A poll with many records is followed by another one at once. */
 enum { MANY_RECORDS = 256 };
 
-static struct inline_source *self(const struct source *s)
+static struct inline_source *source_inline_self(const struct source *s)
 {
 	return (struct inline_source *)(uintptr_t)s;
 }
 
 static const struct source_ops *life_of(const struct source *source)
 {
-	return self(source)->life->ops;
+	return source_inline_self(source)->life->ops;
 }
 
 /* ---- targets ---- */
@@ -109,7 +109,7 @@ static void number_calls(const struct inline_source *s, const struct inline_targ
 }
 
 /* @parent, which may be NULL, has a forked child. */
-static int add_copy(struct inline_source *s, const struct inline_target *parent, pid_t pid)
+static int source_inline_add_copy(struct inline_source *s, const struct inline_target *parent, pid_t pid)
 {
 	struct inline_target *new;
 	struct proc_stat stat;
@@ -151,8 +151,8 @@ static int source_inline_probe(struct caps *caps)
 	return err;
 }
 
-static int create(struct source **out, const struct source_options *options, const struct caps *caps,
-		  const struct inline_life *life)
+static int source_inline_new_source(struct source **out, const struct source_options *options,
+				    const struct caps *caps, const struct inline_life *life)
 {
 	struct inline_source *s = calloc(1, sizeof(*s));
 	struct source_options below = *options;
@@ -186,7 +186,7 @@ static int source_inline_create(struct source **out, const struct source_options
 {
 	/* Only the ptracer of all processes can stop a child before its first instruction. */
 	if (!options->max_followed || options->stops_at_maps)
-		return create(out, options, caps, &inline_life_bpf);
+		return source_inline_new_source(out, options, caps, &inline_life_bpf);
 	error("inline: children are followed by run and attach only: leave --follow out, or use --backend bpf");
 	return -EOPNOTSUPP;
 }
@@ -206,11 +206,11 @@ static int source_inline_traced_probe(struct caps *caps)
 static int source_inline_traced_create(struct source **out, const struct source_options *options,
 				       const struct caps *caps)
 {
-	int err = create(out, options, caps, &inline_life_ptrace);
+	int err = source_inline_new_source(out, options, caps, &inline_life_ptrace);
 
 	/* The guardian stops each process at its exec, and where its libraries change. */
 	if (!err)
-		self(*out)->options.stops_at_maps = true;
+		source_inline_self(*out)->options.stops_at_maps = true;
 	return err;
 }
 
@@ -250,7 +250,8 @@ static bool wants_bpf(const struct inline_source *s, pid_t pid)
 }
 
 /* Begin with @t, or read it again, as @of_bpf does. */
-static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct source *s, struct target *t))
+static int source_inline_place(struct inline_source *s, struct target *t,
+			       int (*of_bpf)(struct source *s, struct target *t))
 {
 	int nr = wants_bpf(s, t->pid) ? -EOPNOTSUPP : of_bpf(s->below, t), err;
 
@@ -268,7 +269,7 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 }
 
 /* Begin to read the tables by which stacks of @t are walked, if it will need any. NULL: nothing is begun. */
-static struct cfi_ahead *read_ahead(const struct inline_source *s, const struct target *t)
+static struct cfi_ahead *source_inline_read_ahead(const struct inline_source *s, const struct target *t)
 {
 	const struct inline_target *known = inline_source_find(s, t->pid);
 
@@ -277,12 +278,12 @@ static struct cfi_ahead *read_ahead(const struct inline_source *s, const struct 
 	return inline_stacks_ahead(known ? known->stacks : NULL, t);
 }
 
-/* place(), then open_target(). Tables of large files are read meanwhile: the program may be waiting for both. */
+/* source_inline_place(), then open_target(). Meanwhile tables of large files are read: the program waits for both. */
 static int place_and_open(struct inline_source *s, struct target *t,
 			  int (*of_bpf)(struct source *s, struct target *t))
 {
-	struct cfi_ahead *ahead = read_ahead(s, t);
-	int nr = place(s, t, of_bpf), err = nr < 0 ? nr : open_target(s, t, ahead);
+	struct cfi_ahead *ahead = source_inline_read_ahead(s, t);
+	int nr = source_inline_place(s, t, of_bpf), err = nr < 0 ? nr : open_target(s, t, ahead);
 
 	cfi_ahead_end(ahead);
 	return err ? err : nr;
@@ -300,7 +301,7 @@ static bool has_leader(const struct target *t)
 
 static int source_inline_attach(struct source *source, struct target *t)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	int nr, err;
 
 	if (s->options.begins_by_bpf)
@@ -341,7 +342,7 @@ static bool source_inline_awaits_code(const struct source *source, pid_t pid)
 
 static int source_inline_put_code(struct source *source, struct target *target)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	struct inline_target *t = inline_source_find(s, target->pid);
 	int err;
 
@@ -359,7 +360,7 @@ static int source_inline_put_code(struct source *source, struct target *target)
 
 static void source_inline_expect(struct source *source, size_t nr)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 
 	if (s->options.begins_by_bpf)
 		source_bpf.expect(s->below, nr);
@@ -368,7 +369,7 @@ static void source_inline_expect(struct source *source, size_t nr)
 /* After an error the code that it has from its parent stays in it, without effect. */
 static int source_inline_born(struct source *source, struct target *target)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	struct inline_target *t = inline_source_find(s, target->pid);
 	pid_t owner;
 	int err;
@@ -391,7 +392,7 @@ static int source_inline_born(struct source *source, struct target *target)
 
 static int source_inline_fork(struct source *source, struct target *t)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	int err = life_of(source)->fork(s->below, t);
 
 	/* By ptrace, the child waits until this is over; else it stops for source_inline_born(). */
@@ -406,17 +407,17 @@ static int source_inline_fork(struct source *source, struct target *t)
 
 static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
 {
-	source_bpf.copying(self(source)->below, pid, is_on);
+	source_bpf.copying(source_inline_self(source)->below, pid, is_on);
 }
 
 static void source_inline_follow(struct source *source, bool is_on)
 {
-	source_bpf.follow(self(source)->below, is_on);
+	source_bpf.follow(source_inline_self(source)->below, is_on);
 }
 
 static int source_inline_update(struct source *source, struct target *t)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	struct inline_target *known = inline_source_find(s, t->pid);
 	int nr;
 
@@ -433,7 +434,7 @@ static int source_inline_update(struct source *source, struct target *t)
 
 static bool source_inline_unchanged(struct source *source, const struct target *t)
 {
-	const struct inline_source *s = self(source);
+	const struct inline_source *s = source_inline_self(source);
 
 	return s->life->unchanged ? s->life->unchanged(s->below, t->pid) : source_bpf.unchanged(s->below, t);
 }
@@ -441,13 +442,13 @@ static bool source_inline_unchanged(struct source *source, const struct target *
 /* ---- records ---- */
 
 /* A child that cannot be listed goes on untraced: source_inline_born() says so. */
-static int on_fork(struct inline_source *s, const struct process_event *rec)
+static int source_inline_on_fork(struct inline_source *s, const struct process_event *rec)
 {
 	struct inline_target *parent = inline_source_find(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
 	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
 	struct process_event ev = *rec;
-	int err = nr < 0 ? nr : add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
+	int err = nr < 0 ? nr : source_inline_add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
 
 	if (nr < 0)
 		return nr;
@@ -486,8 +487,8 @@ static int send_note(const struct inline_source *s, const struct event_header *r
  * meanwhile: then the code has come into the program that the record tells of, or a later one, and what is in the rings
  * belongs to that. The code is put in again as for each new program.
  */
-static int on_exec(struct inline_source *s, struct inline_target *t, const struct event_header *rec,
-		   size_t len)
+static int source_inline_on_exec(struct inline_source *s, struct inline_target *t,
+				 const struct event_header *rec, size_t len)
 {
 	bool is_early = t && inject_is_there(t->in),
 	     awaits_code = t && s->options.begins_by_bpf && t->is_declined;
@@ -510,16 +511,16 @@ static int on_exec(struct inline_source *s, struct inline_target *t, const struc
 }
 
 /* A record of the BPF source. Calls of the target that came before it are delivered before it. */
-static int on_record(void *ctx, const struct event_header *rec, size_t len)
+static int source_inline_on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	struct inline_source *s = ctx;
 	struct inline_target *t = inline_source_find(s, (pid_t)rec->pid);
 	int nr;
 
 	if (rec->kind == EVENT_FORK)
-		return on_fork(s, (const struct process_event *)rec);
+		return source_inline_on_fork(s, (const struct process_event *)rec);
 	if (rec->kind == EVENT_EXEC)
-		return on_exec(s, t, rec, len);
+		return source_inline_on_exec(s, t, rec, len);
 	if (t && rec->kind == EVENT_LOSSES && rec->flags & EVENT_TWIN)
 		inline_limits_twin(t);
 	nr = t ? poll_before(s, t, rec) : 0;
@@ -544,13 +545,13 @@ static void go_first(struct inline_source *s)
 
 static int source_inline_wait_fd(struct source *source)
 {
-	return self(source)->waker.wait_fd;
+	return source_inline_self(source)->waker.wait_fd;
 }
 
 static int source_inline_poll(struct source *source, const struct sink *sink)
 {
-	struct inline_source *s = self(source);
-	const struct sink ours = { .ctx = s, .record = on_record };
+	struct inline_source *s = source_inline_self(source);
+	const struct sink ours = { .ctx = s, .record = source_inline_on_record };
 	int nr, more;
 
 	inline_waker_seen(&s->waker);
@@ -577,7 +578,7 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 
 static struct losses source_inline_losses(struct source *source, pid_t pid)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	struct losses sum = s->life->ops->losses(s->below, pid);
 	const struct inline_target *t = inline_source_find(s, pid);
 	struct losses ours = t ? inline_target_losses(t) : (struct losses){ 0 };
@@ -598,18 +599,18 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 static void source_inline_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
 {
 	if (life_of(source)->comm)
-		life_of(source)->comm(self(source)->below, pid, comm);
+		life_of(source)->comm(source_inline_self(source)->below, pid, comm);
 }
 
 static struct thread_stop source_inline_stop_reason(struct source *source, pid_t tid)
 {
-	return source_bpf.stop_reason(self(source)->below, tid);
+	return source_bpf.stop_reason(source_inline_self(source)->below, tid);
 }
 
 static void source_inline_forget(struct source *source, pid_t pid)
 {
-	life_of(source)->forget(self(source)->below, pid);
-	drop_target(self(source), pid);
+	life_of(source)->forget(source_inline_self(source)->below, pid);
+	drop_target(source_inline_self(source), pid);
 }
 
 /* Has it seen by breakpoints all that it has seen? */
@@ -620,23 +621,23 @@ static bool is_declining(const struct inline_source *s)
 
 static const char *source_inline_kind(const struct source *source)
 {
-	return is_declining(self(source)) ? life_of(source)->name : source_inline.name;
+	return is_declining(source_inline_self(source)) ? life_of(source)->name : source_inline.name;
 }
 
 /* Breakpoints are in processes that were declined. */
 static bool source_inline_trapped(struct source *source, pid_t pid, pid_t tid)
 {
-	return source_bpf.trapped(self(source)->below, pid, tid);
+	return source_bpf.trapped(source_inline_self(source)->below, pid, tid);
 }
 
 static void source_inline_look(struct source *source, const struct target *t)
 {
-	life_of(source)->look(self(source)->below, t);
+	life_of(source)->look(source_inline_self(source)->below, t);
 }
 
 /* ---- settings ---- */
 
-static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
+static void source_inline_set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 {
 	struct inline_target *t = inline_source_find(s, pid);
 
@@ -648,19 +649,19 @@ static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 
 static void source_inline_pause(struct source *source, pid_t pid)
 {
-	life_of(source)->pause(self(source)->below, pid);
-	set_paused(self(source), pid, true);
+	life_of(source)->pause(source_inline_self(source)->below, pid);
+	source_inline_set_paused(source_inline_self(source), pid, true);
 }
 
 static void source_inline_resume(struct source *source, pid_t pid)
 {
-	life_of(source)->resume(self(source)->below, pid);
-	set_paused(self(source), pid, false);
+	life_of(source)->resume(source_inline_self(source)->below, pid);
+	source_inline_set_paused(source_inline_self(source), pid, false);
 }
 
 static int source_inline_set_depth(struct source *source, u32 depth)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	int err = s->life->ops->set_depth(s->below, depth);
 
 	for (size_t i = 0; i < s->nr_targets && !err; i++)
@@ -673,7 +674,7 @@ static int source_inline_set_depth(struct source *source, u32 depth)
 
 static void source_inline_forget_stacks(struct source *source)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 
 	s->life->ops->forget_stacks(s->below);
 	for (size_t i = 0; i < s->nr_targets; i++)
@@ -683,7 +684,7 @@ static void source_inline_forget_stacks(struct source *source)
 static int source_inline_kernel_words(const struct source *source, pid_t pid,
 				      int (*add)(void *ctx, taddr_t word), void *ctx)
 {
-	return source_bpf.kernel_words(self(source)->below, pid, add, ctx);
+	return source_bpf.kernel_words(source_inline_self(source)->below, pid, add, ctx);
 }
 
 /* ---- the end ---- */
@@ -691,7 +692,7 @@ static int source_inline_kernel_words(const struct source *source, pid_t pid,
 /* Programs that heaptap itself traces by ptrace keep the code until heaptap ends: nobody else can stop them. */
 static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 	size_t nr;
 
 	if (s->options.stops_at_maps && !s->life->have_changed)
@@ -703,7 +704,7 @@ static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_
 
 static void source_inline_detach(struct source *source)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 
 	if (s->is_detached)
 		return;
@@ -717,7 +718,7 @@ static void source_inline_detach(struct source *source)
 
 static void source_inline_free(struct source *source)
 {
-	struct inline_source *s = self(source);
+	struct inline_source *s = source_inline_self(source);
 
 	if (!s)
 		return;

@@ -28,20 +28,20 @@
 enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
 static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
 
-static struct ptrace_source *self(const struct source *s)
+static struct ptrace_source *source_ptrace_self(const struct source *s)
 {
 	return (struct ptrace_source *)(uintptr_t)s;
 }
 
 /* Describe functions to the guardian. */
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+static int source_ptrace_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
 {
 	const struct ptrace_source *s = ctx;
 
 	return guardian_set_probes(s->guardian, first, probes, nr);
 }
 
-static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
+static int source_ptrace_add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -147,8 +147,8 @@ int source_ptrace_put_in(const struct ptrace_source *s, const struct target *t, 
 	return err ? err : is_left_out ? PLACING_LEAVES_OUT : 0;
 }
 
-static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  struct elf *elf)
+static int source_ptrace_put_in_file(void *ctx, const struct target *t, const struct mapping *map,
+				     const struct probed_file *f, struct elf *elf)
 {
 	(void)elf;
 	return source_ptrace_put_in(ctx, t, map, f, 0);
@@ -174,7 +174,7 @@ static void warn_of_tracer(const struct module *m, struct elf *elf)
 }
 
 /* Give the guardian the rows for walks through @m. A file without rows is no error. */
-static int give_table(void *ctx, const struct module *m, struct elf *elf)
+static int source_ptrace_give_table(void *ctx, const struct module *m, struct elf *elf)
 {
 	const struct ptrace_source *s = ctx;
 	struct cfi_table *cfi;
@@ -194,7 +194,7 @@ static int give_table(void *ctx, const struct module *m, struct elf *elf)
 	return err;
 }
 
-static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static int source_ptrace_forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -204,11 +204,11 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 const struct placing_ops ptrace_place = {
 	.is_per_mapping = true,
 	.max_probes = MAX_PROBED,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.new_file = give_table,
-	.put_in = put_in,
-	.forget_range = forget_range,
+	.add_probes = source_ptrace_add_probes,
+	.add_notes = source_ptrace_add_notes,
+	.new_file = source_ptrace_give_table,
+	.put_in = source_ptrace_put_in_file,
+	.forget_range = source_ptrace_forget_range,
 };
 
 static int source_ptrace_probe(struct caps *caps)
@@ -300,12 +300,12 @@ static void look_at_process(struct ptrace_source *s, pid_t pid)
 
 static void source_ptrace_look(struct source *source, const struct target *t)
 {
-	look_at_process(self(source), t->pid);
+	look_at_process(source_ptrace_self(source), t->pid);
 }
 
 static int source_ptrace_update(struct source *source, struct target *t)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	int nr = placing_update(&s->placing, t), err = nr < 0 ? nr : give_maps(s, t);
 
 	if (nr >= 0 && err && err != -ESRCH)
@@ -327,7 +327,7 @@ static void forget_image(struct ptrace_source *s, pid_t pid)
 }
 
 /* Report why @pid may not be traced. */
-static void explain_denied(pid_t pid)
+static void source_ptrace_explain_denied(pid_t pid)
 {
 	struct proc_status status = { 0 };
 	struct proc_stat tracer = { .comm = "unknown" };
@@ -369,11 +369,11 @@ void source_ptrace_leave(const struct ptrace_source *s, pid_t pid)
 
 static int source_ptrace_attach(struct source *source, struct target *t)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0), nr = 0;
 
 	if (err == -EPERM)
-		explain_denied(t->pid);
+		source_ptrace_explain_denied(t->pid);
 	else if (err)
 		error("target: PID %d: %s", t->pid,
 		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
@@ -394,11 +394,11 @@ static int source_ptrace_attach(struct source *source, struct target *t)
 
 static int source_ptrace_wait_fd(struct source *source)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	return ring_fd(guardian_ring(s->guardian));
 }
 
-static bool is_alive(const struct ptrace_source *s)
+static bool source_ptrace_is_alive(const struct ptrace_source *s)
 {
 	siginfo_t si = { .si_pid = 0 };
 
@@ -407,7 +407,7 @@ static bool is_alive(const struct ptrace_source *s)
 }
 
 /* The guardian, which is dead, was asked to end, and has detached. */
-static bool has_ended(const struct ptrace_source *s)
+static bool source_ptrace_has_ended(const struct ptrace_source *s)
 {
 	siginfo_t si = { .si_pid = 0 };
 
@@ -423,7 +423,7 @@ static int report_death(struct ptrace_source *s)
 {
 	if (s->is_death_reported || s->is_detached)
 		return 0;
-	if (has_ended(s)) {
+	if (source_ptrace_has_ended(s)) {
 		if (guardian_state(s->guardian)->is_out_of_time && limits_note_out_of_cpu_time())
 			debug("ptrace: the guardian has said why it ended");
 		return -ENODATA;
@@ -442,7 +442,7 @@ static void settle_change(struct ptrace_source *s, pid_t pid)
 }
 
 /* Is there room for one more? */
-static bool has_room(struct waiting *w)
+static bool source_ptrace_has_room(struct waiting *w)
 {
 	return !array_reserve(w->pids, w->max, w->nr + 1);
 }
@@ -457,7 +457,7 @@ static void settle_all(struct ptrace_source *s, struct waiting *w)
 /* A thread of @pid waits for a leak check. */
 static void begin_check(struct ptrace_source *s, pid_t pid)
 {
-	if (!s->options.stops_at_checks || !has_room(&s->checked))
+	if (!s->options.stops_at_checks || !source_ptrace_has_room(&s->checked))
 		settle_change(s, pid);
 	else
 		s->checked.pids[s->checked.nr++] = pid;
@@ -493,7 +493,7 @@ static void forget_attached(struct ptrace_source *s, pid_t pid)
 
 static void source_ptrace_forget(struct source *source, pid_t pid)
 {
-	forget_attached(self(source), pid);
+	forget_attached(source_ptrace_self(source), pid);
 }
 
 /* @birth reports a new child, which is stopped until we have answered. A copy has its parent's breakpoints. */
@@ -515,7 +515,7 @@ static int note_child(struct ptrace_source *s, const struct process_event *birth
 
 static int source_ptrace_fork(struct source *source, struct target *t)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	int err = give_maps(s, t);
 
 	if (!err)
@@ -525,7 +525,7 @@ static int source_ptrace_fork(struct source *source, struct target *t)
 
 static int source_ptrace_poll(struct source *source, const struct sink *sink)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	struct ring *ring = guardian_ring(s->guardian);
 	_Alignas(8) u8 buf[RING_MAX_RECORD];
 	int nr = 0, err = 0;
@@ -537,7 +537,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 	ring_quiet(ring);
 	end = ring_end(ring);
 	/* Without memory for the wait of its thread, a record stays in the ring. */
-	while (!err && (!sink->is_aside || has_room(&s->changed)) && (len = ring_take(ring, end, buf)) > 0) {
+	while (!err && (!sink->is_aside || source_ptrace_has_room(&s->changed)) &&
+	       (len = ring_take(ring, end, buf)) > 0) {
 		const struct event_header *h = (const void *)buf;
 		const struct process_event *change = (const void *)buf;
 		u8 kind = h->kind;
@@ -557,14 +558,14 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			begin_check(s, pid);
 		nr++;
 	}
-	if (!is_alive(s))
+	if (!source_ptrace_is_alive(s))
 		err = err ? err : report_death(s);
 	else if (++s->nr_polls % CHECK_POLLS == 0)
 		check_places(s);
 	return err ? err : nr;
 }
 
-static void set_paused(struct ptrace_source *s, pid_t pid, bool is_paused)
+static void source_ptrace_set_paused(struct ptrace_source *s, pid_t pid, bool is_paused)
 {
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_PAUSE, pid, is_paused, 0))
 		debug("ptrace: PID %d: has gone", pid);
@@ -572,20 +573,20 @@ static void set_paused(struct ptrace_source *s, pid_t pid, bool is_paused)
 
 static void source_ptrace_pause(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
-	set_paused(s, pid, true);
+	struct ptrace_source *s = source_ptrace_self(source);
+	source_ptrace_set_paused(s, pid, true);
 }
 
 static void source_ptrace_resume(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
-	set_paused(s, pid, false);
+	struct ptrace_source *s = source_ptrace_self(source);
+	source_ptrace_set_paused(s, pid, false);
 }
 
 /* Without stacks no tables were made, so stacks cannot begin now. */
 static int source_ptrace_set_depth(struct source *source, u32 depth)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (depth && !s->options.depth)
 		return -EOPNOTSUPP;
 	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_DEPTH, 0, depth, 0);
@@ -593,7 +594,7 @@ static int source_ptrace_set_depth(struct source *source, u32 depth)
 
 static struct losses source_ptrace_losses(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	struct call_losses l = guardian_losses(s->guardian, pid);
 	const struct attached *a = source_ptrace_find(s, pid);
 
@@ -608,20 +609,20 @@ static struct losses source_ptrace_losses(struct source *source, pid_t pid)
 
 static void source_ptrace_forget_stacks(struct source *source)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_FORGET_STACKS, 0, 0, 0))
 		debug("ptrace: stacks are not sent again");
 }
 
 static size_t source_ptrace_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
-	fds[0] = guardian_lifeline(self(source)->guardian);
+	fds[0] = guardian_lifeline(source_ptrace_self(source)->guardian);
 	return fds[0] >= 0;
 }
 
 static void source_ptrace_detach(struct source *source)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (!s->is_detached)
 		placing_report_missing(&s->placing);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
@@ -631,7 +632,7 @@ static void source_ptrace_detach(struct source *source)
 
 static void source_ptrace_free(struct source *source)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (!s)
 		return;
 	guardian_free(s->guardian);
@@ -644,61 +645,61 @@ static void source_ptrace_free(struct source *source)
 	free(s);
 }
 
-static int hold(struct source *source, pid_t pid, u64 max_ns)
+static int source_ptrace_hold(struct source *source, pid_t pid, u64 max_ns)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_HOLD, pid, max_ns, 0);
 }
 
-static void release(struct source *source, pid_t pid)
+static void source_ptrace_release(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_RELEASE, pid, 0, 0))
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static int call(struct source *source, pid_t pid, struct thread_request *request)
+static int source_ptrace_call(struct source *source, pid_t pid, struct thread_request *request)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	return s->is_detached ? -ESRCH : guardian_call(s->guardian, pid, request);
 }
 
-static int read_regs(struct source *source, pid_t tid, struct arch_regs *regs)
+static int source_ptrace_read_regs(struct source *source, pid_t tid, struct arch_regs *regs)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	return guardian_regs(s->guardian, tid, regs);
 }
 
-static pid_t tracer_pid(const struct source *source)
+static pid_t source_ptrace_tracer_pid(const struct source *source)
 {
-	const struct ptrace_source *s = self(source);
+	const struct ptrace_source *s = source_ptrace_self(source);
 	return guardian_pid(s->guardian);
 }
 
-static int launch(struct source *source, pid_t pid)
+static int source_ptrace_launch(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	return guardian_do(s->guardian, COMMAND_LAUNCH, pid, 0, 0);
 }
 
-static int is_launched(struct source *source, pid_t pid)
+static int source_ptrace_is_launched(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (__atomic_load_n(&guardian_state(s->guardian)->launched_pid, __ATOMIC_ACQUIRE) == pid)
 		return 1;
-	return is_alive(s) ? 0 : -EPIPE;
+	return source_ptrace_is_alive(s) ? 0 : -EPIPE;
 }
 
-static void start(struct source *source, pid_t pid)
+static void source_ptrace_start(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (guardian_do(s->guardian, COMMAND_START, pid, 0, 0))
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static pid_t exiting(struct source *source, int *status)
+static pid_t source_ptrace_exiting(struct source *source, int *status)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	pid_t pid = s->is_detached ? 0 : guardian_exiting(s->guardian, status);
 
 	if (pid)
@@ -706,32 +707,32 @@ static pid_t exiting(struct source *source, int *status)
 	return pid;
 }
 
-static void let_end(struct source *source, pid_t pid)
+static void source_ptrace_let_end(struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 	if (guardian_do(s->guardian, COMMAND_LET_END, pid, 0, 0))
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static void checked(struct source *source)
+static void source_ptrace_checked(struct source *source)
 {
-	struct ptrace_source *s = self(source);
+	struct ptrace_source *s = source_ptrace_self(source);
 
 	settle_all(s, &s->checked);
 }
 
 static const struct source_tracer tracer = {
-	.pid = tracer_pid,
-	.launch = launch,
-	.is_launched = is_launched,
-	.start = start,
-	.hold = hold,
-	.release = release,
-	.call = call,
-	.read_regs = read_regs,
-	.checked = checked,
-	.exiting = exiting,
-	.let_end = let_end,
+	.pid = source_ptrace_tracer_pid,
+	.launch = source_ptrace_launch,
+	.is_launched = source_ptrace_is_launched,
+	.start = source_ptrace_start,
+	.hold = source_ptrace_hold,
+	.release = source_ptrace_release,
+	.call = source_ptrace_call,
+	.read_regs = source_ptrace_read_regs,
+	.checked = source_ptrace_checked,
+	.exiting = source_ptrace_exiting,
+	.let_end = source_ptrace_let_end,
 };
 
 const struct source_ops source_ptrace = {

@@ -15,7 +15,7 @@
 #include "user/source/probe_taker.h"
 #include "user/source/source_ptrace_private.h"
 
-static struct ptrace_source *source_of(const struct source *s)
+static struct ptrace_source *source_ptrace_taker_source_of(const struct source *s)
 {
 	return (struct ptrace_source *)(uintptr_t)s;
 }
@@ -32,7 +32,7 @@ static int grow_tables(struct ptrace_source *s, u32 id)
 	return err;
 }
 
-static int give_table(struct ptrace_source *s, const struct module *m, struct elf *elf)
+static int source_ptrace_taker_give_table(struct ptrace_source *s, const struct module *m, struct elf *elf)
 {
 	int err = grow_tables(s, m->id);
 
@@ -42,15 +42,15 @@ static int give_table(struct ptrace_source *s, const struct module *m, struct el
 	return ptrace_place.new_file(s, m, elf);
 }
 
-static int new_file(void *ctx, const struct module *m, struct elf *elf)
+static int source_ptrace_taker_new_file(void *ctx, const struct module *m, struct elf *elf)
 {
 	struct ptrace_source *s = ctx;
 
-	return s->walks_stacks ? give_table(s, m, elf) : 0;
+	return s->walks_stacks ? source_ptrace_taker_give_table(s, m, elf) : 0;
 }
 
 /* From now on the guardian walks stacks, through all that @t has mapped. */
-static int begin_walks(struct ptrace_source *s, const struct target *t)
+static int source_ptrace_taker_begin_walks(struct ptrace_source *s, const struct target *t)
 {
 	int err = 0;
 
@@ -62,7 +62,7 @@ static int begin_walks(struct ptrace_source *s, const struct target *t)
 		if (!m || m->fd < 0 || (m->id < s->max_tables && s->has_table[m->id]) ||
 		    elf_open(&elf, m->fd))
 			continue;
-		err = give_table(s, m, elf);
+		err = source_ptrace_taker_give_table(s, m, elf);
 		elf_close(elf);
 	}
 	return err;
@@ -70,7 +70,7 @@ static int begin_walks(struct ptrace_source *s, const struct target *t)
 
 /* ---- putting in ---- */
 
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+static int source_ptrace_taker_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
 {
 	const struct ptrace_source *s = ctx;
 	int err = s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr);
@@ -78,7 +78,7 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 	return err ? err : ptrace_place.add_probes(ctx, first, probes, nr);
 }
 
-static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
+static int source_ptrace_taker_add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
 {
 	return ptrace_place.add_notes(ctx, first, notes, nr);
 }
@@ -111,8 +111,8 @@ static int put_in_rest(const struct ptrace_source *s, const struct target *t, co
 	return rest.nr_points ? source_ptrace_put_in(s, t, map, &rest, 0) : 0;
 }
 
-static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  struct elf *elf)
+static int source_ptrace_taker_put_in(void *ctx, const struct target *t, const struct mapping *map,
+				      const struct probed_file *f, struct elf *elf)
 {
 	struct ptrace_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;
@@ -126,13 +126,13 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		a->is_declined = true;
 	err = 0;
 	if (!s->walks_stacks && (!is_taken || f->nr_notes))
-		err = begin_walks(s, t);
+		err = source_ptrace_taker_begin_walks(s, t);
 	if (err)
 		return err;
 	return is_taken ? put_in_rest(s, t, map, f, behind_calls(f)) : source_ptrace_put_in(s, t, map, f, 0);
 }
 
-static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static int source_ptrace_taker_forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -140,7 +140,7 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return ptrace_place.forget_range(ctx, pid, start, end);
 }
 
-static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+static bool source_ptrace_taker_is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -150,51 +150,51 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 const struct placing_ops ptrace_place_for_taker = {
 	.is_per_mapping = true,
 	.max_probes = PIECE_MAX_PROBES,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.new_file = new_file,
-	.put_in = put_in,
-	.forget_range = forget_range,
-	.is_intact = is_intact,
+	.add_probes = source_ptrace_taker_add_probes,
+	.add_notes = source_ptrace_taker_add_notes,
+	.new_file = source_ptrace_taker_new_file,
+	.put_in = source_ptrace_taker_put_in,
+	.forget_range = source_ptrace_taker_forget_range,
+	.is_intact = source_ptrace_taker_is_intact,
 };
 
 /* ---- for the taker ---- */
 
 static void place_again(const struct source *source, pid_t pid)
 {
-	struct ptrace_source *s = source_of(source);
+	struct ptrace_source *s = source_ptrace_taker_source_of(source);
 
 	if (guardian_do(s->guardian, COMMAND_REMOVE, pid, 0, UINT64_MAX))
 		debug("ptrace: PID %d: has gone", pid);
 	placing_forget(&s->placing, pid);
 }
 
-static void number(const struct source *source, pid_t pid, taddr_t addr)
+static void source_ptrace_taker_number(const struct source *source, pid_t pid, taddr_t addr)
 {
-	const struct ptrace_source *s = source_of(source);
+	const struct ptrace_source *s = source_ptrace_taker_source_of(source);
 
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_NUMBER, pid, addr, 0))
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static void leave(const struct source *source, pid_t pid)
+static void source_ptrace_taker_leave(const struct source *source, pid_t pid)
 {
-	source_ptrace_leave(source_of(source), pid);
+	source_ptrace_leave(source_ptrace_taker_source_of(source), pid);
 }
 
-static bool unchanged(const struct source *source, pid_t pid)
+static bool source_ptrace_taker_unchanged(const struct source *source, pid_t pid)
 {
-	return placing_is_intact(&source_of(source)->placing, pid);
+	return placing_is_intact(&source_ptrace_taker_source_of(source)->placing, pid);
 }
 
-static int hold(void *ctx, pid_t pid, u64 max_ns)
+static int source_ptrace_taker_hold(void *ctx, pid_t pid, u64 max_ns)
 {
 	const struct ptrace_source *s = ctx;
 
 	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_HOLD, pid, max_ns, 0);
 }
 
-static void release(void *ctx, pid_t pid)
+static void source_ptrace_taker_release(void *ctx, pid_t pid)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -202,7 +202,7 @@ static void release(void *ctx, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static int change(void *ctx, pid_t pid, int fd)
+static int source_ptrace_taker_change(void *ctx, pid_t pid, int fd)
 {
 	const struct ptrace_source *s = ctx;
 
@@ -211,15 +211,16 @@ static int change(void *ctx, pid_t pid, int fd)
 
 static void have_changed(const struct source *source, struct guard_tracer *out)
 {
-	*out = (struct guard_tracer){ source_of(source), hold, release, change };
+	*out = (struct guard_tracer){ source_ptrace_taker_source_of(source), source_ptrace_taker_hold,
+				      source_ptrace_taker_release, source_ptrace_taker_change };
 }
 
 const struct inline_life inline_life_ptrace = {
 	.ops = &source_ptrace,
 	.advice = "--backend ptrace",
 	.place_again = place_again,
-	.number = number,
-	.leave = leave,
-	.unchanged = unchanged,
+	.number = source_ptrace_taker_number,
+	.leave = source_ptrace_taker_leave,
+	.unchanged = source_ptrace_taker_unchanged,
 	.have_changed = have_changed,
 };

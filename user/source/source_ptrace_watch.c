@@ -60,7 +60,7 @@ static bool is_trap_blocked(pid_t pid)
 	return false;
 }
 
-static bool is_mapped(const struct mapping_list *maps, const struct stat *file)
+static bool source_ptrace_watch_is_mapped(const struct mapping_list *maps, const struct stat *file)
 {
 	struct stat st;
 
@@ -89,7 +89,7 @@ static bool keeper_holds(pid_t pid, const struct mapping_list *maps)
 		return errno != ENOENT;
 	while (!is_held && (e = readdir(dir)))
 		is_held = !fstatat(dirfd(dir), e->d_name, &file, 0) && S_ISREG(file.st_mode) &&
-			  is_mapped(maps, &file);
+			  source_ptrace_watch_is_mapped(maps, &file);
 	closedir(dir);
 	return is_held;
 }
