@@ -77,7 +77,7 @@ void event_list_free(struct event_list *l)
 }
 
 /* Write a word. Escape a text that the reader would take for two words, or for none. */
-static void put_word(struct event_list *l, const char *text)
+static void event_list_put_word(struct event_list *l, const char *text)
 {
 	putc(' ', l->out);
 	if (!*text)
@@ -92,7 +92,7 @@ static void put_word(struct event_list *l, const char *text)
 	}
 }
 
-static struct listed *find(struct event_list *l, u32 pid)
+static struct listed *event_list_find(struct event_list *l, u32 pid)
 {
 	if (l->latest < l->nr && l->processes[l->latest].pid == pid)
 		return &l->processes[l->latest];
@@ -111,12 +111,13 @@ static void settle_exec(struct event_list *l, struct listed *p)
 		return;
 	p->is_image = false;
 	fprintf(l->out, "exec %u", p->pid);
-	put_word(l, p->comm);
-	put_word(l, p->exe);
+	event_list_put_word(l, p->comm);
+	event_list_put_word(l, p->exe);
 	fprintf(l->out, " %" PRIu64 "\n", p->exec_ns);
 }
 
-static struct listed *add(struct event_list *l, u32 pid, const char *comm, const char *exe, bool is_started)
+static struct listed *event_list_add(struct event_list *l, u32 pid, const char *comm, const char *exe,
+				     bool is_started)
 {
 	struct listed *p;
 
@@ -136,8 +137,8 @@ static struct listed *add(struct event_list *l, u32 pid, const char *comm, const
 		return NULL;
 	}
 	fprintf(l->out, "process %u", pid);
-	put_word(l, comm);
-	put_word(l, exe);
+	event_list_put_word(l, comm);
+	event_list_put_word(l, exe);
 	fputs(is_started ? " started\n" : "\n", l->out);
 	return p;
 }
@@ -158,7 +159,7 @@ static void put_map(struct event_list *l, struct listed *p, const struct module 
 	p->has_module[m->id] = 1;
 	fprintf(l->out, "map %u %#" PRIx64 " %#" PRIx64 " %#" PRIx64, p->pid, start, start + FILE_ROOM,
 		start);
-	put_word(l, module_name(m));
+	event_list_put_word(l, module_name(m));
 	putc(m->build_id_len ? ' ' : '\n', l->out);
 	for (u32 i = 0; i < m->build_id_len; i++)
 		fprintf(l->out, "%02x%s", m->build_id[i], i + 1 == m->build_id_len ? "\n" : "");
@@ -201,11 +202,11 @@ static void rename_to(struct event_list *l, struct listed *p, const struct targe
 
 void event_list_process(struct event_list *l, const struct target *t)
 {
-	struct listed *p = find(l, (u32)t->pid);
+	struct listed *p = event_list_find(l, (u32)t->pid);
 	const char *exe = t->exe ? t->exe : "";
 
 	if (!p)
-		p = add(l, (u32)t->pid, t->comm, exe, t->is_started);
+		p = event_list_add(l, (u32)t->pid, t->comm, exe, t->is_started);
 	else if (strcmp(p->comm, t->comm) != 0 || strcmp(p->exe, exe) != 0)
 		rename_to(l, p, t);
 	if (!p)
@@ -215,14 +216,14 @@ void event_list_process(struct event_list *l, const struct target *t)
 		const struct target_allocator *a = &t->allocators[p->nr_allocators];
 
 		fprintf(l->out, "allocator %u", p->pid);
-		put_word(l, a->kind);
-		put_word(l, module_name(a->module));
+		event_list_put_word(l, a->kind);
+		event_list_put_word(l, module_name(a->module));
 		putc('\n', l->out);
 	}
 }
 
 /* The address that the list uses for @ip of @p. */
-static u64 place_of(const struct listed *p, u64 ip)
+static u64 event_list_place_of(const struct listed *p, u64 ip)
 {
 	const struct mapping_list list = { .maps = p->maps, .nr = p->nr_maps };
 	const struct mapping *m = mapping_find(&list, ip);
@@ -234,14 +235,14 @@ static u64 place_of(const struct listed *p, u64 ip)
 	return offset < FILE_ROOM ? FILES_AT + m->module->id * FILE_ROOM + offset : ip;
 }
 
-static void put_stack(struct event_list *l, const struct listed *p, const struct event_header *rec)
+static void event_list_put_stack(struct event_list *l, const struct listed *p, const struct event_header *rec)
 {
 	const struct stack_event *ev = (const struct stack_event *)rec;
 	u16 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
 	fprintf(l->out, "stack %" PRIu64 " %u %s", ev->id, p->pid, stack_end_word(ev->end));
 	for (u16 i = 0; i < nr; i++)
-		fprintf(l->out, " %#" PRIx64, place_of(p, ev->ips[i]));
+		fprintf(l->out, " %#" PRIx64, event_list_place_of(p, ev->ips[i]));
 	putc('\n', l->out);
 }
 
@@ -254,8 +255,8 @@ static void put_function(struct event_list *l, u16 fn)
 		return;
 	l->has_fn[fn % ALLOC_MAX_FNS] = true;
 	fprintf(l->out, "function %u %u", row->kind, row->family);
-	put_word(l, row->symbol);
-	put_word(l, row->name);
+	event_list_put_word(l, row->symbol);
+	event_list_put_word(l, row->name);
 	putc('\n', l->out);
 }
 
@@ -270,7 +271,7 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 
 	put_function(l, rec->fn);
 	fprintf(l->out, "%s %u %u", is_unmap ? "unmap" : words[rec->kind], p->pid, rec->tid);
-	put_word(l, alloc_fn(l->fns, rec->fn)->symbol);
+	event_list_put_word(l, alloc_fn(l->fns, rec->fn)->symbol);
 	if (rec->kind == EVENT_REALLOC_BEGIN || rec->kind == EVENT_REALLOC_END)
 		fprintf(l->out, " %#" PRIx64, ev->old_addr);
 	if (rec->kind != EVENT_REALLOC_BEGIN)
@@ -295,9 +296,9 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 static void put_fork(struct event_list *l, struct listed *parent, const struct process_event *ev)
 {
 	size_t at = (size_t)(parent - l->processes);
-	const struct listed *child = find(l, ev->child_pid);
+	const struct listed *child = event_list_find(l, ev->child_pid);
 
-	if (!child && !add(l, ev->child_pid, parent->comm, parent->exe, parent->is_started))
+	if (!child && !event_list_add(l, ev->child_pid, parent->comm, parent->exe, parent->is_started))
 		return;
 	fprintf(l->out, "fork %u %u %" PRIu64 "\n", l->processes[at].pid, ev->child_pid, ev->time_ns);
 }
@@ -319,13 +320,13 @@ static void put_life(struct event_list *l, struct listed *p, const struct event_
 
 void event_list_event(struct event_list *l, const struct event_header *rec)
 {
-	struct listed *p = find(l, rec->pid);
+	struct listed *p = event_list_find(l, rec->pid);
 
 	if (!p)
 		return;
 	settle_exec(l, p);
 	if (rec->kind == EVENT_STACK)
-		put_stack(l, p, rec);
+		event_list_put_stack(l, p, rec);
 	else if (rec->kind <= EVENT_REALLOC_END)
 		put_heap(l, p, rec);
 	else if (rec->kind == EVENT_EXEC || rec->kind == EVENT_FORK || rec->kind == EVENT_EXIT)
@@ -334,7 +335,7 @@ void event_list_event(struct event_list *l, const struct event_header *rec)
 
 void event_list_losses(struct event_list *l, pid_t pid, const struct losses *total)
 {
-	struct listed *p = find(l, (u32)pid);
+	struct listed *p = event_list_find(l, (u32)pid);
 	struct losses more;
 
 	if (!p)
@@ -353,16 +354,16 @@ void event_list_losses(struct event_list *l, pid_t pid, const struct losses *tot
 void event_list_mark(struct event_list *l, u64 time_ns, const char *text)
 {
 	fprintf(l->out, "mark %" PRIu64, time_ns);
-	put_word(l, text);
+	event_list_put_word(l, text);
 	putc('\n', l->out);
 }
 
 void event_list_thread(struct event_list *l, pid_t pid, pid_t tid, const char *name)
 {
-	if (!find(l, (u32)pid))
+	if (!event_list_find(l, (u32)pid))
 		return;
 	fprintf(l->out, "thread %d %d", (int)pid, (int)tid);
-	put_word(l, name);
+	event_list_put_word(l, name);
 	putc('\n', l->out);
 }
 

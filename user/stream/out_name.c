@@ -26,7 +26,7 @@ void out_values_set_time(struct out_values *v)
 		 tm.tm_sec % 100U, (unsigned)(now.tv_nsec / 1000000) % 1000U);
 }
 
-static int placeholder(char letter, const struct out_values *v, char text[32])
+static int out_name_placeholder(char letter, const struct out_values *v, char text[32])
 {
 	switch (letter) {
 	case 'p':
@@ -54,7 +54,7 @@ int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MA
 	for (const char *p = pattern; *p; p++) {
 		char text[32] = { *p };
 
-		if (*p == '%' && placeholder(*++p, v, text))
+		if (*p == '%' && out_name_placeholder(*++p, v, text))
 			return -EINVAL;
 		used += snprintf(out + used, NAME_MAX + 1 - used, "%s", text);
 		if (used > NAME_MAX)

@@ -33,13 +33,13 @@ struct record_file {
 	char shown[PATH_MAX]; /* directory and name of the present file */
 };
 
-static int refuse(const struct record_file *f, const char *why, int err)
+static int record_file_refuse(const struct record_file *f, const char *why, int err)
 {
 	error("--record: %s: %s", f->pattern, why);
 	return err;
 }
 
-static int open_directory(struct record_file *f)
+static int record_file_open_directory(struct record_file *f)
 {
 	size_t len = (size_t)(f->name - f->pattern);
 	auto_free char *path = len ? strndup(f->pattern, len) : strdup(".");
@@ -47,13 +47,14 @@ static int open_directory(struct record_file *f)
 	if (!path)
 		return -ENOMEM;
 	if (strchr(path, '%'))
-		return refuse(f, "placeholders belong in the name, not in the directory", -EINVAL);
+		return record_file_refuse(f, "placeholders belong in the name, not in the directory",
+					  -EINVAL);
 	f->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return f->dir < 0 ? refuse(f, strerror(errno), -errno) : 0;
+	return f->dir < 0 ? record_file_refuse(f, strerror(errno), -errno) : 0;
 }
 
 /* A pipe or a device loses nothing when it is written to. */
-static bool is_channel(const struct stat *st)
+static bool record_file_is_channel(const struct stat *st)
 {
 	return S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode);
 }
@@ -64,25 +65,26 @@ static bool is_foreign_pipe(const struct record_file *f, const struct stat *st)
 	return S_ISFIFO(st->st_mode) && !f->force && !out_is_trusted_owner(st->st_uid);
 }
 
-static int check_existing(const struct record_file *f, const char *name)
+static int record_file_check_existing(const struct record_file *f, const char *name)
 {
 	struct stat st;
 
 	if (fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (errno != ENOENT)
-			return refuse(f, strerror(errno), -errno);
+			return record_file_refuse(f, strerror(errno), -errno);
 		if (faccessat(f->dir, ".", W_OK | X_OK, AT_EACCESS))
-			return refuse(f, strerror(errno), -errno);
+			return record_file_refuse(f, strerror(errno), -errno);
 		return 0;
 	}
 	if (is_foreign_pipe(f, &st))
-		return refuse(f, "another user's pipe is not written to without --force", -EEXIST);
-	if (is_channel(&st))
+		return record_file_refuse(f, "another user's pipe is not written to without --force",
+					  -EEXIST);
+	if (record_file_is_channel(&st))
 		return 0;
 	if (!S_ISREG(st.st_mode))
-		return refuse(f, "exists and is not a regular file", -EEXIST);
+		return record_file_refuse(f, "exists and is not a regular file", -EEXIST);
 	if (!f->force)
-		return refuse(f, "existing file is not overwritten without --force", -EEXIST);
+		return record_file_refuse(f, "existing file is not overwritten without --force", -EEXIST);
 	return 0;
 }
 
@@ -103,22 +105,23 @@ int record_file_descriptor(const char *pattern)
 static int check_given(const struct record_file *f)
 {
 	if (fcntl(f->given, F_GETFD) < 0)
-		return refuse(f, strerror(errno), -errno);
-	return isatty(f->given) ? refuse(f, "is a terminal, and a recording is no text", -EINVAL) : 0;
+		return record_file_refuse(f, strerror(errno), -errno);
+	return isatty(f->given) ? record_file_refuse(f, "is a terminal, and a recording is no text", -EINVAL)
+				: 0;
 }
 
-static int check_name(struct record_file *f)
+static int record_file_check_name(struct record_file *f)
 {
 	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
 	char name[NAME_MAX + 1];
 	int err = out_expand(f->name, &sample, name);
 
 	if (err == -EINVAL)
-		return refuse(f, "placeholders are %p, %n, %t and %%", err);
+		return record_file_refuse(f, "placeholders are %p, %n, %t and %%", err);
 	if (err || !*name)
-		return refuse(f, err ? strerror(-err) : "is a directory", err ? err : -EISDIR);
-	err = open_directory(f);
-	return err ? err : check_existing(f, name);
+		return record_file_refuse(f, err ? strerror(-err) : "is a directory", err ? err : -EISDIR);
+	err = record_file_open_directory(f);
+	return err ? err : record_file_check_existing(f, name);
 }
 
 int record_file_new(struct record_file **out, const char *pattern, bool force, u32 keep)
@@ -138,7 +141,7 @@ int record_file_new(struct record_file **out, const char *pattern, bool force, u
 	f->dir = f->fd = -1;
 	f->given = record_file_descriptor(pattern);
 	snprintf(f->shown, sizeof(f->shown), "%s", pattern);
-	err = f->given >= 0 ? check_given(f) : check_name(f);
+	err = f->given >= 0 ? check_given(f) : record_file_check_name(f);
 	if (err == -ENOMEM)
 		error("record: %s: %s", pattern, strerror(ENOMEM));
 	if (err) {
@@ -166,7 +169,7 @@ void record_file_set_pid(struct record_file *f, pid_t pid)
 	f->values.pid = pid;
 }
 
-/* Open the pipe or device @name, and check it: it may have been replaced since check_existing(). */
+/* Open the pipe or device @name, and check it: it may have been replaced since record_file_check_existing(). */
 static int open_channel(const struct record_file *f, const char *name)
 {
 	/* Fail if the pipe has no reader: do not wait for one. */
@@ -183,14 +186,14 @@ static int open_channel(const struct record_file *f, const char *name)
 }
 
 /* Create the file, or open the pipe or device that exists. */
-static int open_file(struct record_file *f, const char *name)
+static int record_file_open_file(struct record_file *f, const char *name)
 {
 	const int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
 	struct stat st;
 	int fd;
 
 	if (!fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW)) {
-		if (is_channel(&st))
+		if (record_file_is_channel(&st))
 			return open_channel(f, name);
 		if (!f->force || !S_ISREG(st.st_mode))
 			return -EEXIST;
@@ -217,7 +220,7 @@ static int begin_file(struct record_file *f)
 	if (err)
 		return err;
 	snprintf(f->shown, sizeof(f->shown), "%.*s%s", (int)(f->name - f->pattern), f->pattern, name);
-	f->fd = open_file(f, name);
+	f->fd = record_file_open_file(f, name);
 	if (f->fd < 0) {
 		err = f->fd;
 		f->fd = -1;

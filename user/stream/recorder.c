@@ -135,7 +135,7 @@ int recorder_check(const struct recorder_options *o)
 }
 
 /* The file has an error: report it, and try to write an end. */
-static void give_up(struct recorder *r, int err)
+static void recorder_give_up(struct recorder *r, int err)
 {
 	const struct stream_end end = { .time_ns = now_ns(r),
 					.reason = STREAM_END_ERROR,
@@ -155,25 +155,25 @@ static void give_up(struct recorder *r, int err)
 		debug("record: close");
 }
 
-static bool is_open(const struct recorder *r)
+static bool stream_recorder_is_open(const struct recorder *r)
 {
 	return r && r->is_open;
 }
 
-static void check(struct recorder *r, int err)
+static void stream_recorder_check(struct recorder *r, int err)
 {
 	if (err == -EINVAL)
 		debug("record: a record that the format cannot hold");
 	else if (err && r->main)
 		debug("record: a seek point: %s", strerror(-err)); /* recorder_end_seek() sees it again */
 	else if (err && r->is_open)
-		give_up(r, err);
+		recorder_give_up(r, err);
 }
 
-static void put(struct recorder *r, enum stream_kind kind, const void *rec)
+static void recorder_put(struct recorder *r, enum stream_kind kind, const void *rec)
 {
 	if (r->is_open)
-		check(r, stream_write(r->writer, kind, rec));
+		stream_recorder_check(r, stream_write(r->writer, kind, rec));
 }
 
 void recorder_free(struct recorder *r)
@@ -187,11 +187,12 @@ void recorder_free(struct recorder *r)
 	}
 	thread_names_free(r->threads);
 	if (r->is_open) {
-		put(r, STREAM_END,
-		    &(struct stream_end){
-			    .time_ns = now_ns(r), .reason = STREAM_END_ERROR, .text = "heaptap gave up" });
+		recorder_put(r, STREAM_END,
+			     &(struct stream_end){ .time_ns = now_ns(r),
+						   .reason = STREAM_END_ERROR,
+						   .text = "heaptap gave up" });
 		if (r->is_open)
-			check(r, stream_flush(r->writer));
+			stream_recorder_check(r, stream_flush(r->writer));
 	}
 	stream_writer_free(r->writer);
 	record_file_free(r->file);
@@ -236,15 +237,15 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 		hello.machine = names.machine;
 		hello.release = names.release;
 	}
-	put(r, STREAM_HELLO, &hello);
+	recorder_put(r, STREAM_HELLO, &hello);
 }
 
 void recorder_maps(struct recorder *r, const struct target *t)
 {
 	if (r && r->list)
 		event_list_process(r->list, t);
-	if (is_open(r))
-		check(r, stream_write_maps(r->writer, &r->modules, t));
+	if (stream_recorder_is_open(r))
+		stream_recorder_check(r, stream_write_maps(r->writer, &r->modules, t));
 }
 
 void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
@@ -254,7 +255,7 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 
 	if (r && r->list)
 		event_list_process(r->list, t);
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
 	/* The PID of a process on another machine is another process here. */
 	if ((r->threads || r->sink) && !proc_read_status(&status, t->pid)) {
@@ -265,11 +266,11 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 		record_file_set_pid(r->file, t->pid);
 	if (!r->seek.start_ns)
 		r->seek.start_ns = time_ns;
-	put(r, STREAM_PROCESS, &rec);
+	recorder_put(r, STREAM_PROCESS, &rec);
 	recorder_maps(r, t);
 	/* If the recording breaks off later, it has at least the process. */
 	if (r->is_open)
-		check(r, stream_flush(r->writer));
+		stream_recorder_check(r, stream_flush(r->writer));
 }
 
 /*
@@ -286,13 +287,13 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 {
 	if (r && r->list)
 		event_list_event(r->list, rec);
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
 	if (rec->kind > EVENT_STACK)
 		note_time(r, record_time(rec));
 	if (r->threads && rec->kind <= EVENT_REALLOC_END)
 		thread_names_note(r->threads, rec->pid, rec->tid);
-	check(r, stream_write_event(r->writer, rec, len));
+	stream_recorder_check(r, stream_write_event(r->writer, rec, len));
 }
 
 void recorder_note(struct recorder *r, const struct note_event *ev)
@@ -313,14 +314,14 @@ void recorder_note(struct recorder *r, const struct note_event *ev)
 
 	if (ev->what == NOTE_MARK)
 		snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
-	if (is_open(r) && mark.what)
-		put(r, STREAM_MARK, &mark);
+	if (stream_recorder_is_open(r) && mark.what)
+		recorder_put(r, STREAM_MARK, &mark);
 }
 
 void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size_t len)
 {
-	if (is_open(r))
-		check(r, stream_write_stack_again(r->writer, ev, len));
+	if (stream_recorder_is_open(r))
+		stream_recorder_check(r, stream_write_stack_again(r->writer, ev, len));
 }
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
@@ -329,22 +330,22 @@ void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 f
 
 	if (r && r->list)
 		event_list_losses(r->list, pid, l);
-	else if (is_open(r))
-		put(r, STREAM_LOSSES, &rec);
+	else if (stream_recorder_is_open(r))
+		recorder_put(r, STREAM_LOSSES, &rec);
 }
 
-static struct stream_sum sum_of(const struct scan_sum *sum)
+static struct stream_sum recorder_sum_of(const struct scan_sum *sum)
 {
 	return (struct stream_sum){ sum->blocks, sum->bytes };
 }
 
 /* True if a sum is not 0. */
-static bool copy_sums(struct stream_sum *out, const struct scan_sums *sums)
+static bool recorder_copy_sums(struct stream_sum *out, const struct scan_sums *sums)
 {
 	bool is_any = false;
 
 	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++) {
-		out[i] = sum_of(&sums->of[i]);
+		out[i] = recorder_sum_of(&sums->of[i]);
 		is_any |= out[i].blocks || out[i].bytes;
 	}
 	return is_any;
@@ -356,21 +357,22 @@ static void put_scan_rows(struct recorder *r, const struct leaks *l, const struc
 		struct heap_row row = heap_row_get(heap, i);
 		struct stream_scan_row rec = { .stack = stream_stack_number(r->writer, row.stack),
 					       .fn = row.fn,
-					       .through = sum_of(&l->rows[i].through) };
+					       .through = recorder_sum_of(&l->rows[i].through) };
 
-		if (copy_sums(rec.sums, &l->rows[i].sums) || rec.through.blocks)
-			put(r, STREAM_SCAN_ROW, &rec);
+		if (recorder_copy_sums(rec.sums, &l->rows[i].sums) || rec.through.blocks)
+			recorder_put(r, STREAM_SCAN_ROW, &rec);
 	}
 	for (size_t i = 0; i < l->nr_links; i++) {
 		struct heap_row row = heap_row_get(heap, l->links[i].row);
 		struct heap_row leader = heap_row_get(heap, l->links[i].leader);
 
-		put(r, STREAM_SCAN_LINK,
-		    &(struct stream_scan_link){ .stack = stream_stack_number(r->writer, row.stack),
-						.fn = row.fn,
-						.leader_stack = stream_stack_number(r->writer, leader.stack),
-						.leader_fn = leader.fn,
-						.sum = sum_of(&l->links[i].sum) });
+		recorder_put(r, STREAM_SCAN_LINK,
+			     &(struct stream_scan_link){ .stack = stream_stack_number(r->writer, row.stack),
+							 .fn = row.fn,
+							 .leader_stack =
+								 stream_stack_number(r->writer, leader.stack),
+							 .leader_fn = leader.fn,
+							 .sum = recorder_sum_of(&l->links[i].sum) });
 	}
 }
 
@@ -394,19 +396,20 @@ static void put_why(struct recorder *r, const struct leak_why *why, const struct
 					     .nr_left_out = why->nr_left_out,
 					     .root_path = why->root_path };
 
-	put(r, STREAM_SCAN_WHY, &rec);
+	recorder_put(r, STREAM_SCAN_WHY, &rec);
 	for (size_t i = 0; i < why->nr_steps; i++) {
 		const struct why_step *s = &why->steps[i];
 
 		row = heap_row_get(heap, s->row);
-		put(r, STREAM_SCAN_STEP,
-		    &(struct stream_scan_step){ .addr = s->addr,
-						.size = s->size,
-						.offset = s->offset,
-						.nr = s->nr,
-						.stack = stream_stack_number(r->writer, row.stack),
-						.fn = row.fn,
-						.flags = s->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0 });
+		recorder_put(
+			r, STREAM_SCAN_STEP,
+			&(struct stream_scan_step){ .addr = s->addr,
+						    .size = s->size,
+						    .offset = s->offset,
+						    .nr = s->nr,
+						    .stack = stream_stack_number(r->writer, row.stack),
+						    .fn = row.fn,
+						    .flags = s->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0 });
 	}
 }
 
@@ -415,7 +418,7 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 {
 	struct stream_scan rec = { .pid = (u32)pid };
 
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
 	rec.flags = (l->has_verdict ? STREAM_SCAN_VERDICT : 0) |
 		    (l->result.is_complete ? STREAM_SCAN_COMPLETE : 0) |
@@ -429,28 +432,29 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	rec.nr_unstopped = l->result.nr_unstopped;
 	rec.nr_overlaps = l->result.nr_overlaps;
 	rec.why = l->why;
-	rec.left_out = sum_of(&l->left_out);
-	rec.fresh = sum_of(&l->fresh);
-	rec.again = sum_of(&l->again);
-	copy_sums(rec.sums, &l->result.sums);
-	put(r, STREAM_SCAN, &rec);
+	rec.left_out = recorder_sum_of(&l->left_out);
+	rec.fresh = recorder_sum_of(&l->fresh);
+	rec.again = recorder_sum_of(&l->again);
+	recorder_copy_sums(rec.sums, &l->result.sums);
+	recorder_put(r, STREAM_SCAN, &rec);
 	put_scan_rows(r, l, heap);
 	for (size_t i = 0; !IS_AGENT && i < l->nr_whys; i++)
 		put_why(r, &l->whys[i], heap, 0);
 	if (!IS_AGENT && l->asked)
 		put_why(r, l->asked, heap, STREAM_WHY_ASKED);
-	put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
+	recorder_put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
 }
 
 void recorder_mark_report(struct recorder *r)
 {
-	if (is_open(r))
-		put(r, STREAM_MARK,
-		    &(struct stream_mark_record){ .time_ns = now_ns(r), .what = STREAM_MARK_REPORT });
+	if (stream_recorder_is_open(r))
+		recorder_put(
+			r, STREAM_MARK,
+			&(struct stream_mark_record){ .time_ns = now_ns(r), .what = STREAM_MARK_REPORT });
 }
 
 /* Seek points name the marks before them. */
-static void keep_mark(struct seek_head *seek, u64 time_ns, const char *text)
+static void recorder_keep_mark(struct seek_head *seek, u64 time_ns, const char *text)
 {
 	struct seek_mark *mark = &seek->marks[seek->nr_marks];
 
@@ -467,12 +471,13 @@ void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
 {
 	if (r && r->list)
 		event_list_mark(r->list, time_ns, text);
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
-	keep_mark(&r->seek, time_ns, text);
+	recorder_keep_mark(&r->seek, time_ns, text);
 	note_time(r, time_ns);
-	put(r, STREAM_MARK,
-	    &(struct stream_mark_record){ .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
+	recorder_put(
+		r, STREAM_MARK,
+		&(struct stream_mark_record){ .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
 }
 
 bool recorder_has_begun(const struct recorder *r)
@@ -482,7 +487,7 @@ bool recorder_has_begun(const struct recorder *r)
 
 bool recorder_is_open(const struct recorder *r)
 {
-	return is_open(r);
+	return stream_recorder_is_open(r);
 }
 
 void recorder_connect(struct recorder *r, const char *backend, u64 start_ns, u64 now_ns)
@@ -512,17 +517,17 @@ unsigned int recorder_filled(const struct recorder *r)
 void recorder_flush(struct recorder *r)
 {
 	if (r->is_open)
-		check(r, stream_flush(r->writer));
+		stream_recorder_check(r, stream_flush(r->writer));
 }
 
 static void say_thread(void *ctx, u32 pid, u32 tid, const char *name)
 {
-	put(ctx, STREAM_THREAD, &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
+	recorder_put(ctx, STREAM_THREAD, &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
 }
 
 void recorder_watch_threads(struct recorder *r)
 {
-	if (is_open(r) && thread_names_new(&r->threads))
+	if (stream_recorder_is_open(r) && thread_names_new(&r->threads))
 		debug("record: no memory for names of threads");
 }
 
@@ -536,12 +541,12 @@ void recorder_tick(struct recorder *r)
 {
 	u64 now = clock_now_ns();
 
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
 	if (r->threads)
 		thread_names_look(r->threads, now, false, say_thread, r);
 	if (r->is_open)
-		check(r, stream_tick(r->writer, now));
+		stream_recorder_check(r, stream_tick(r->writer, now));
 }
 
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
@@ -549,23 +554,23 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 	struct stream_written w;
 	u64 now;
 
-	if (!is_open(r) || (!r->part_bytes && !r->part_ns))
+	if (!stream_recorder_is_open(r) || (!r->part_bytes && !r->part_ns))
 		return false;
 	now = now_ns(r);
 	if (!(r->part_bytes && record_file_size(r->file) >= r->part_bytes) &&
 	    !(r->part_ns && now - r->part_start_ns >= r->part_ns))
 		return false;
 	w = stream_written(r->writer);
-	put(r, STREAM_END,
-	    &(struct stream_end){ .time_ns = now,
-				  .duration_ns = now - r->part_start_ns,
-				  .reason = STREAM_END_PART,
-				  .nr_events = w.nr_events });
+	recorder_put(r, STREAM_END,
+		     &(struct stream_end){ .time_ns = now,
+					   .duration_ns = now - r->part_start_ns,
+					   .reason = STREAM_END_PART,
+					   .nr_events = w.nr_events });
 	if (r->is_open)
-		check(r, stream_flush(r->writer));
+		stream_recorder_check(r, stream_flush(r->writer));
 	if (!r->is_open)
 		return false;
-	check(r, record_file_next(r->file));
+	stream_recorder_check(r, record_file_next(r->file));
 	if (!r->is_open)
 		return false;
 	r->nr_events += w.nr_events;
@@ -588,7 +593,7 @@ bool recorder_wants_seek(const struct recorder *r)
 {
 	struct stream_written w;
 
-	if (!is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
+	if (!stream_recorder_is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
 		return false;
 	w = stream_written(r->writer);
 	return w.bytes - r->seek_at >= r->seek_bytes && w.nr_stacks <= SEEK_MAX_STACKS;
@@ -596,12 +601,12 @@ bool recorder_wants_seek(const struct recorder *r)
 
 void recorder_introduce(struct recorder *r, const struct target *t)
 {
-	if (is_open(r))
-		check(r, stream_introduce(r->writer, &r->modules, t));
+	if (stream_recorder_is_open(r))
+		stream_recorder_check(r, stream_introduce(r->writer, &r->modules, t));
 }
 
 /* Chunks of the state go into chunks of the recording. */
-static int write_state(void *ctx, const void *data, size_t len)
+static int recorder_write_state(void *ctx, const void *data, size_t len)
 {
 	struct recorder *r = ctx;
 
@@ -618,21 +623,21 @@ static void begin_state(struct recorder *r, const char *backend, bool wants_scan
 	hello.backend = backend;
 	hello.producer = "heaptap " HEAPTAP_VERSION;
 	hello.wants_scan = wants_scan;
-	put(r, STREAM_HELLO, &hello);
-	check(r, stream_write_functions(r->writer, r->main));
-	check(r, stream_write_modules(r->writer, &r->modules));
+	recorder_put(r, STREAM_HELLO, &hello);
+	stream_recorder_check(r, stream_write_functions(r->writer, r->main));
+	stream_recorder_check(r, stream_write_modules(r->writer, &r->modules));
 	for (u32 i = 0; i < r->seek.nr_marks; i++)
-		put(r, STREAM_MARK,
-		    &(struct stream_mark_record){ .time_ns = r->seek.marks[i].time_ns,
-						  .what = STREAM_MARK_USER,
-						  .text = r->seek.marks[i].name });
+		recorder_put(r, STREAM_MARK,
+			     &(struct stream_mark_record){ .time_ns = r->seek.marks[i].time_ns,
+							   .what = STREAM_MARK_USER,
+							   .text = r->seek.marks[i].name });
 }
 
 bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend, bool wants_scan)
 {
 	const struct stream_writer_options wo = { .fns = stream_writer_functions(r->writer),
 						  .ctx = r,
-						  .write = write_state,
+						  .write = recorder_write_state,
 						  .codec = &stream_zstd };
 	u64 bytes = stream_written(r->writer).bytes;
 	struct stream_writer *state;
@@ -645,7 +650,7 @@ bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend,
 		return false;
 	}
 	r->has_cut = true;
-	check(r, stream_cut(r->writer, &r->seek.cut));
+	stream_recorder_check(r, stream_cut(r->writer, &r->seek.cut));
 	if (!r->is_open) {
 		stream_writer_free(state);
 		return false;
@@ -676,7 +681,7 @@ void recorder_end_seek(struct recorder *r)
 	/* Without this chunk the state means nothing. */
 	if (!err && head)
 		err = stream_write_chunk(r->writer, STREAM_CHUNK_SEEK, head, seek_put(head, &r->seek));
-	check(r, err);
+	stream_recorder_check(r, err);
 	r->seek_at = stream_written(r->writer).bytes;
 }
 
@@ -685,17 +690,17 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 	struct stream_written written;
 	int err;
 
-	if (!is_open(r))
+	if (!stream_recorder_is_open(r))
 		return;
 	if (r->threads)
 		thread_names_look(r->threads, time_ns, true, say_thread, r);
-	put(r, STREAM_END,
-	    &(struct stream_end){ .time_ns = time_ns,
-				  .duration_ns = duration_ns,
-				  .reason = STREAM_END_DONE,
-				  .nr_events = stream_written(r->writer).nr_events });
+	recorder_put(r, STREAM_END,
+		     &(struct stream_end){ .time_ns = time_ns,
+					   .duration_ns = duration_ns,
+					   .reason = STREAM_END_DONE,
+					   .nr_events = stream_written(r->writer).nr_events });
 	if (r->is_open)
-		check(r, stream_flush(r->writer));
+		stream_recorder_check(r, stream_flush(r->writer));
 	if (!r->is_open)
 		return;
 	r->is_open = false;

@@ -85,7 +85,7 @@ bool seek_get(struct seek_head *out, const u8 *data, size_t len)
 }
 
 /* Does @span begin behind the seek point? */
-static bool is_before(const struct seek_head *head, const struct span *span)
+static bool seek_is_before(const struct seek_head *head, const struct span *span)
 {
 	const struct span_mark *from = &span->marks[SPAN_FROM];
 
@@ -143,7 +143,7 @@ bool seek_find(int fd, const struct span *span, struct seek_point *out)
 			state = at;
 		if (c.kind == STREAM_CHUNK_SEEK && state && c.stored <= SEEK_MAX_BYTES) {
 			if (!read_stored(fd, at, &c, data) || !seek_get(head, data, c.stored) ||
-			    !is_before(head, span))
+			    !seek_is_before(head, span))
 				break;
 			*out = (struct seek_point){ head->cut, head->start_ns, state, next, number + 1 };
 			is_found = true;

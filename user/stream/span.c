@@ -8,7 +8,7 @@
 
 #include "user/lib/parse.h"
 
-static int parse_mark(struct span_mark *m, const char *text, size_t len, const char **why)
+static int span_parse_mark(struct span_mark *m, const char *text, size_t len, const char **why)
 {
 	*why = "a marker's name has at most 63 bytes";
 	if (len >= sizeof(m->name))
@@ -35,7 +35,7 @@ int span_parse(struct span *out, const char *text, const char **why)
 		size_t len = comma ? (size_t)(comma - s) : strlen(s);
 
 		*why = "takes three moments at most";
-		if (nr == NR_SPAN_MOMENTS || parse_mark(&out->marks[nr], s, len, why))
+		if (nr == NR_SPAN_MOMENTS || span_parse_mark(&out->marks[nr], s, len, why))
 			return -EINVAL;
 		s = comma ? comma + 1 : NULL;
 	}
@@ -54,7 +54,7 @@ int span_parse(struct span *out, const char *text, const char **why)
 	return 0;
 }
 
-static bool pass(struct span_course *c, u64 time_ns)
+static bool stream_span_pass(struct span_course *c, u64 time_ns)
 {
 	c->times[c->nr++] = time_ns;
 	return true;
@@ -68,13 +68,13 @@ bool span_pass(struct span_course *c, u64 now_ns, const char *marker)
 	if (c->nr == NR_SPAN_MOMENTS)
 		return false;
 	if (m->kind == SPAN_WITH_LAST)
-		return pass(c, last_ns);
+		return stream_span_pass(c, last_ns);
 	if (m->kind == SPAN_AT_TIME) {
 		/* A marker before may have come after this time. */
 		time_ns = c->start_ns + m->ns < last_ns ? last_ns : c->start_ns + m->ns;
-		return now_ns >= time_ns && pass(c, time_ns);
+		return now_ns >= time_ns && stream_span_pass(c, time_ns);
 	}
-	return m->kind == SPAN_AT_NAME && marker && !strcmp(m->name, marker) && pass(c, now_ns);
+	return m->kind == SPAN_AT_NAME && marker && !strcmp(m->name, marker) && stream_span_pass(c, now_ns);
 }
 
 bool span_pass_end(struct span_course *c, bool is_early)
@@ -83,6 +83,6 @@ bool span_pass_end(struct span_course *c, bool is_early)
 		return false;
 	/* A span that has begun ends where the recording breaks off. */
 	if (c->span->marks[c->nr].kind == SPAN_AT_END || (is_early && c->nr))
-		return pass(c, c->last_ns);
+		return stream_span_pass(c, c->last_ns);
 	return span_pass(c, c->last_ns, NULL);
 }

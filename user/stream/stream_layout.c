@@ -180,7 +180,7 @@ const struct stream_layout *stream_layout(u32 kind)
 	return kind < NR_STREAM_RECORDS && layouts[kind].nr ? &layouts[kind] : NULL;
 }
 
-static u64 load(const void *at, u8 size)
+static u64 stream_layout_load(const void *at, u8 size)
 {
 	switch (size) {
 	case 1:
@@ -195,7 +195,7 @@ static u64 load(const void *at, u8 size)
 }
 
 /* False if @value does not fit. */
-static bool store(void *at, u8 size, u64 value)
+static bool stream_layout_store(void *at, u8 size, u64 value)
 {
 	if (size < 8 && value >> 8 * size)
 		return false;
@@ -231,7 +231,7 @@ u8 *stream_layout_put(const struct stream_layout *layout, u8 *out, const void *r
 		const char *string;
 
 		if (f->type == STREAM_FIELD_NUMBER) {
-			out = varint_put(out, load(at, f->size));
+			out = varint_put(out, stream_layout_load(at, f->size));
 		} else if (f->type == STREAM_FIELD_STRING) {
 			string = *(const char *const *)at;
 			out = put_bytes(out, string, string ? strnlen(string, STREAM_MAX_STRING) : 0);
@@ -288,7 +288,7 @@ bool stream_layout_get(const struct stream_layout *layout, const u8 *body, size_
 			continue;
 		}
 		p = varint_get(p, end, &value);
-		if (!p || !store(at, f->size, value))
+		if (!p || !stream_layout_store(at, f->size, value))
 			return false;
 	}
 	return true;

@@ -61,7 +61,7 @@ static inline bool cursor_get(struct cursor *c, u64 *value)
 	return p;
 }
 
-static int __printf(3, 4) fail(struct stream_reader *r, int err, const char *fmt, ...)
+static int __printf(3, 4) stream_read_fail(struct stream_reader *r, int err, const char *fmt, ...)
 {
 	size_t used = 0;
 	va_list ap;
@@ -76,9 +76,9 @@ static int __printf(3, 4) fail(struct stream_reader *r, int err, const char *fmt
 	return err;
 }
 
-static int damaged(struct stream_reader *r, const char *what)
+static int stream_read_damaged(struct stream_reader *r, const char *what)
 {
-	return r->err ? r->err : fail(r, -EBADMSG, "%s", what);
+	return r->err ? r->err : stream_read_fail(r, -EBADMSG, "%s", what);
 }
 
 int stream_reader_new(struct stream_reader **out, const struct stream_handler *handler,
@@ -125,11 +125,11 @@ void stream_reader_restart(struct stream_reader *r)
 	r->nr_absent = 0;
 }
 
-static int hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
+static int stream_read_hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
 {
 	int err = r->handler.record(r->handler.ctx, kind, rec);
 
-	return err < 0 ? fail(r, err, "%s", strerror(-err)) : err;
+	return err < 0 ? stream_read_fail(r, err, "%s", strerror(-err)) : err;
 }
 
 /* Check a record against the records before. Return NULL, or the error in words. */
@@ -186,7 +186,7 @@ static bool place_stack(const struct stream_reader *r, u64 *stack)
 }
 
 /* Turn the number of a stack into its id; an absent stack is lost. False if there is no such stack. */
-static bool find_stack(const struct stream_reader *r, u64 *stack, u32 fn)
+static bool stream_read_find_stack(const struct stream_reader *r, u64 *stack, u32 fn)
 {
 	if (fn >= MAX_FNS || *stack >= r->state.nr_stacks + r->nr_absent)
 		return false;
@@ -198,14 +198,16 @@ static const char *check_row(struct stream_reader *r)
 {
 	struct stream_scan_row *row = &r->any.scan_row;
 
-	return find_stack(r, &row->stack, row->fn) ? NULL : "verdicts of a stack that is not there";
+	return stream_read_find_stack(r, &row->stack, row->fn) ? NULL
+							       : "verdicts of a stack that is not there";
 }
 
 static const char *check_link(struct stream_reader *r)
 {
 	struct stream_scan_link *l = &r->any.scan_link;
 
-	return find_stack(r, &l->stack, l->fn) && find_stack(r, &l->leader_stack, l->leader_fn)
+	return stream_read_find_stack(r, &l->stack, l->fn) &&
+			       stream_read_find_stack(r, &l->leader_stack, l->leader_fn)
 		       ? NULL
 		       : "link of stacks that are not there";
 }
@@ -214,14 +216,15 @@ static const char *check_why(struct stream_reader *r)
 {
 	struct stream_scan_why *w = &r->any.scan_why;
 
-	return find_stack(r, &w->stack, w->fn) ? NULL : "chain of a stack that is not there";
+	return stream_read_find_stack(r, &w->stack, w->fn) ? NULL : "chain of a stack that is not there";
 }
 
 static const char *check_step(struct stream_reader *r)
 {
 	struct stream_scan_step *step = &r->any.scan_step;
 
-	return find_stack(r, &step->stack, step->fn) ? NULL : "chain of a stack that is not there";
+	return stream_read_find_stack(r, &step->stack, step->fn) ? NULL
+								 : "chain of a stack that is not there";
 }
 
 static const char *check_end(struct stream_reader *r)
@@ -266,19 +269,19 @@ static int read_context(struct stream_reader *r, const u8 *p, const u8 *end)
 	p = varint_get(p, end, &pid);
 	p = varint_get(p, end, &tid);
 	if (!p || number >= STREAM_MAX_THREADS || pid > INT32_MAX || tid > INT32_MAX)
-		return damaged(r, "a thread cannot be understood");
+		return stream_read_damaged(r, "a thread cannot be understood");
 	r->state.contexts[number] =
 		(struct stream_context){ .pid = (u32)pid, .tid = (u32)tid, .is_known = true };
 	return 0;
 }
 
-static int add_stack(struct stream_reader *r)
+static int stream_read_add_stack(struct stream_reader *r)
 {
 	int err = stream_state_add_stack(&r->state, r->stack_event.id);
 
 	if (err == -E2BIG)
-		return damaged(r, "too many stacks");
-	return err ? fail(r, err, "out of memory") : 0;
+		return stream_read_damaged(r, "too many stacks");
+	return err ? stream_read_fail(r, err, "out of memory") : 0;
 }
 
 /* Read frames into the stack event. The outermost frames may be those of the last stack. */
@@ -303,7 +306,7 @@ static const u8 *read_frames(struct stream_reader *r, const u8 *p, const u8 *end
 	return p;
 }
 
-static int read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
+static int stream_read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
 {
 	struct stack_event *ev = &r->stack_event;
 	u64 pid = 0, epoch = 0;
@@ -311,19 +314,19 @@ static int read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
 	p = varint_get(p, end, &pid);
 	p = varint_get(p, end, &epoch);
 	if (!p || p == end || pid > INT32_MAX || epoch > UINT32_MAX)
-		return damaged(r, "a stack cannot be understood");
+		return stream_read_damaged(r, "a stack cannot be understood");
 	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)pid };
 	ev->epoch = (u32)epoch;
 	ev->end = *p < NR_STACK_ENDS ? *p : STACK_LIMIT;
 	p = read_frames(r, p + 1, end);
 	if (!p)
-		return damaged(r, "the frames of a stack cannot be understood");
+		return stream_read_damaged(r, "the frames of a stack cannot be understood");
 	ev->id = end - p >= 8 ? le32_get(p) | (u64)le32_get(p + 4) << 32 : stack_event_id(ev);
 	if (ev->id < STACK_FIRST_ID)
-		return damaged(r, "a stack has the id of none");
-	if (add_stack(r))
+		return stream_read_damaged(r, "a stack has the id of none");
+	if (stream_read_add_stack(r))
 		return r->err;
-	return hand_out(r, STREAM_STACK, ev);
+	return stream_read_hand_out(r, STREAM_STACK, ev);
 }
 
 /* Read the record of @kind at @body, and call the handler. */
@@ -333,11 +336,11 @@ static int take_record(struct stream_reader *r, u8 kind, const u8 *body, size_t 
 	const char *why = NULL;
 
 	if (!r->has_hello && kind != STREAM_HELLO)
-		return damaged(r, "it does not begin with who wrote it");
+		return stream_read_damaged(r, "it does not begin with who wrote it");
 	if (kind == STREAM_CONTEXT)
 		return read_context(r, body, body + len);
 	if (kind == STREAM_STACK)
-		return read_stack(r, body, body + len);
+		return stream_read_stack(r, body, body + len);
 	if (!layout) {
 		r->progress.nr_unknown++;
 		return 0;
@@ -346,7 +349,7 @@ static int take_record(struct stream_reader *r, u8 kind, const u8 *body, size_t 
 		why = "a record cannot be understood";
 	else if (kind < NR_STREAM_RECORDS && checks[kind])
 		why = checks[kind](r);
-	return why ? damaged(r, why) : hand_out(r, kind, &r->any);
+	return why ? stream_read_damaged(r, why) : stream_read_hand_out(r, kind, &r->any);
 }
 
 /* A record with a body. */
@@ -358,10 +361,10 @@ static int read_record(struct stream_reader *r)
 	u8 kind;
 
 	if (in->p == in->end)
-		return damaged(r, "a record is cut off");
+		return stream_read_damaged(r, "a record is cut off");
 	kind = *in->p++;
 	if (!cursor_get(in, &len) || len > (size_t)(in->end - in->p) || len > STREAM_MAX_RECORD)
-		return damaged(r, "a record is longer than its chunk");
+		return stream_read_damaged(r, "a record is longer than its chunk");
 	body = in->p;
 	in->p += len;
 	return take_record(r, kind, body, len);
@@ -484,14 +487,14 @@ static int read_event(struct stream_reader *r, u8 op)
 		is_good = read_short(r, op, &ev);
 	c = &r->state.contexts[r->state.context];
 	if (!is_good || !c->is_known || !r->has_fn[ev.h.fn])
-		return damaged(r, "an event cannot be understood");
+		return stream_read_damaged(r, "an event cannot be understood");
 	stream_state_end_event(&r->state, &ev, ev.stack);
 	ev.stack = r->state.stacks[ev.stack].id;
 	ev.h.pid = c->pid;
 	ev.h.tid = c->tid;
 	ev.time_ns = r->state.time << r->state.time_shift;
 	r->progress.nr_events++;
-	return hand_out(r, STREAM_EVENT, &ev);
+	return stream_read_hand_out(r, STREAM_EVENT, &ev);
 }
 
 /* Read all records of the columns. */
@@ -504,22 +507,23 @@ static int read_records(struct stream_reader *r)
 		int err;
 
 		if (r->is_over)
-			return damaged(r, "more records behind the end");
+			return stream_read_damaged(r, "more records behind the end");
 		if (!(op & 7))
-			err = op ? damaged(r, "no record begins like this") : read_record(r);
+			err = op ? stream_read_damaged(r, "no record begins like this") : read_record(r);
 		else
-			err = r->has_hello ? read_event(r, op) : damaged(r, "no record begins like this");
+			err = r->has_hello ? read_event(r, op)
+					   : stream_read_damaged(r, "no record begins like this");
 		if (err)
 			return err;
 	}
 	for (u32 i = 0; i < NR_STREAM_COLUMNS; i++)
 		if (r->columns[i]->p != r->columns[i]->end)
-			return damaged(r, "its columns do not fit together");
+			return stream_read_damaged(r, "its columns do not fit together");
 	return 0;
 }
 
 /* Read @len bytes of records that follow one another. */
-static int read_rows(struct stream_reader *r, const u8 *data, size_t len)
+static int stream_read_rows(struct stream_reader *r, const u8 *data, size_t len)
 {
 	r->cursors[0] = (struct cursor){ data, data + len };
 	for (u32 i = 0; i < NR_STREAM_COLUMNS; i++)
@@ -536,27 +540,27 @@ static int read_columns(struct stream_reader *r, const u8 *data, size_t len)
 		u32 n = le32_get(data + 4 * i);
 
 		if (n > len - at)
-			return damaged(r, "its columns do not fit together");
+			return stream_read_damaged(r, "its columns do not fit together");
 		r->cursors[i] = (struct cursor){ data + at, data + at + n };
 		r->columns[i] = &r->cursors[i];
 		at += n;
 	}
-	return at == len ? read_records(r) : damaged(r, "its columns do not fit together");
+	return at == len ? read_records(r) : stream_read_damaged(r, "its columns do not fit together");
 }
 
 /* Unpack @stored bytes at *@data into @len bytes, and set *@data to them. */
-static int unpack(struct stream_reader *r, const u8 **data, size_t stored, size_t len)
+static int stream_read_unpack(struct stream_reader *r, const u8 **data, size_t stored, size_t len)
 {
 	if (!r->codec)
-		return fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
+		return stream_read_fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
 	if (!r->raw)
 		r->raw = malloc(STREAM_MAX_RAW + STREAM_SPLIT_HEAD);
 	if (!r->raw)
-		return fail(r, -ENOMEM, "out of memory");
+		return stream_read_fail(r, -ENOMEM, "out of memory");
 	errno = 0;
 	if (r->codec->unpack(r->raw, len, *data, stored) != len)
-		return errno == ENOMEM ? fail(r, -ENOMEM, "out of memory")
-				       : damaged(r, "it cannot be unpacked");
+		return errno == ENOMEM ? stream_read_fail(r, -ENOMEM, "out of memory")
+				       : stream_read_damaged(r, "it cannot be unpacked");
 	*data = r->raw;
 	return 0;
 }
@@ -568,7 +572,7 @@ static int end_chunk(struct stream_reader *r, int err)
 	if (r->is_halted)
 		return err;
 	if (err)
-		return r->err ? r->err : fail(r, err, "%s", strerror(-err));
+		return r->err ? r->err : stream_read_fail(r, err, "%s", strerror(-err));
 	r->progress.nr_chunks++;
 	r->progress.bytes += STREAM_HEADER_LEN + le32_get(r->input + 4);
 	r->nr_input = 0;
@@ -576,23 +580,23 @@ static int end_chunk(struct stream_reader *r, int err)
 }
 
 /* Read the whole chunk in the input buffer, whose header has been checked. */
-static int read_chunk(struct stream_reader *r)
+static int stream_read_chunk(struct stream_reader *r)
 {
 	const u8 *head = r->input, *data = r->input + STREAM_HEADER_LEN;
 	size_t stored = le32_get(head + 4), len = le32_get(head + 8);
 	int err = 0;
 
 	if (le32_get(head) != crc32c(0, head + 4, STREAM_HEADER_LEN - 4 + stored))
-		return damaged(r, "its checksum does not match");
+		return stream_read_damaged(r, "its checksum does not match");
 	if (le32_get(head + 12) != (u32)r->progress.nr_chunks)
-		return damaged(r, "it is out of order");
+		return stream_read_damaged(r, "it is out of order");
 	len += head[17] & STREAM_SPLIT ? STREAM_SPLIT_HEAD : 0;
-	if (head[17] & STREAM_PACKED && unpack(r, &data, stored, len))
+	if (head[17] & STREAM_PACKED && stream_read_unpack(r, &data, stored, len))
 		return r->err;
 	if (r->is_over)
-		return damaged(r, "it comes behind the end");
+		return stream_read_damaged(r, "it comes behind the end");
 	if (head[16] == STREAM_CHUNK_RECORDS)
-		err = head[17] & STREAM_SPLIT ? read_columns(r, data, len) : read_rows(r, data, len);
+		err = head[17] & STREAM_SPLIT ? read_columns(r, data, len) : stream_read_rows(r, data, len);
 	else if (head[16] == STREAM_CHUNK_STATE || head[16] == STREAM_CHUNK_SEEK)
 		err = 0;
 	else if (r->handler.chunk)
@@ -610,7 +614,7 @@ static ssize_t check_header(struct stream_reader *r)
 	if (stored > STREAM_MAX_RAW || len > STREAM_MAX_RAW ||
 	    (r->input[17] & ~STREAM_SPLIT & ~STREAM_PACKED) || r->input[17] == STREAM_SPLIT ||
 	    (!(r->input[17] & STREAM_PACKED) && stored != len))
-		return damaged(r, "its header cannot be one");
+		return stream_read_damaged(r, "its header cannot be one");
 	return stored;
 }
 
@@ -622,7 +626,7 @@ int stream_reader_resume(struct stream_reader *r, const struct stream_cut *cut, 
 		return r->err;
 	if (!r->is_over || r->nr_input || cut->nr_stacks < STACK_FIRST_ID ||
 	    cut->nr_stacks - STACK_FIRST_ID > STREAM_MAX_STACKS)
-		return damaged(r, "its seek point cannot be one");
+		return stream_read_damaged(r, "its seek point cannot be one");
 	r->is_over = false;
 	stream_state_reset(&r->state);
 	r->state.time_shift = shift;
@@ -639,13 +643,13 @@ static int read_preamble(struct stream_reader *r)
 	const u8 *p = r->input;
 
 	if (memcmp(p, STREAM_MAGIC, STREAM_MAGIC_LEN))
-		return fail(r, -EBADMSG, "is no recording of heaptap");
+		return stream_read_fail(r, -EBADMSG, "is no recording of heaptap");
 	if (le32_get(p + 12) != crc32c(0, p, 12))
-		return fail(r, -EBADMSG, "its first 16 bytes are damaged");
+		return stream_read_fail(r, -EBADMSG, "its first 16 bytes are damaged");
 	if (le16_get(p + 8) != STREAM_MAJOR)
-		return fail(r, -EPROTONOSUPPORT,
-			    "is in format %u, this heaptap reads format %d: use a %s one", le16_get(p + 8),
-			    STREAM_MAJOR, le16_get(p + 8) > STREAM_MAJOR ? "newer" : "older");
+		return stream_read_fail(
+			r, -EPROTONOSUPPORT, "is in format %u, this heaptap reads format %d: use a %s one",
+			le16_get(p + 8), STREAM_MAJOR, le16_get(p + 8) > STREAM_MAJOR ? "newer" : "older");
 	r->has_preamble = true;
 	r->progress.bytes = STREAM_PREAMBLE_LEN;
 	r->nr_input = 0;
@@ -684,7 +688,7 @@ int stream_feed(struct stream_reader *r, const void *data, size_t len)
 		unit = unit_len(r);
 		if (unit < 0 || r->nr_input < (size_t)unit)
 			continue;
-		if (r->has_preamble ? read_chunk(r) : read_preamble(r))
+		if (r->has_preamble ? stream_read_chunk(r) : read_preamble(r))
 			break;
 	}
 	return r->is_halted ? STREAM_HALT : r->err;
@@ -705,11 +709,11 @@ int stream_finish(struct stream_reader *r)
 	if (r->is_over && !r->nr_input)
 		return 0;
 	if (!r->has_preamble && !r->nr_input)
-		return fail(r, -ENODATA, "is empty");
+		return stream_read_fail(r, -ENODATA, "is empty");
 	if (!r->has_preamble)
-		return fail(r, -ENODATA, "is too short to be a recording");
-	return fail(r, -ENODATA,
-		    r->nr_input ? "it breaks off in the middle" : "it breaks off without an end");
+		return stream_read_fail(r, -ENODATA, "is too short to be a recording");
+	return stream_read_fail(r, -ENODATA,
+				r->nr_input ? "it breaks off in the middle" : "it breaks off without an end");
 }
 
 const char *stream_why(const struct stream_reader *r)

@@ -9,7 +9,7 @@
 enum { NR_FULL_FIELDS = 7 };
 
 /* The first byte behind the varint at @p, NULL if it is cut off. */
-static inline const u8 *skip(const u8 *p, const u8 *end)
+static inline const u8 *stream_split_skip(const u8 *p, const u8 *end)
 {
 	while (p < end && *p >= 0x80)
 		p++;
@@ -27,11 +27,11 @@ static const u8 *skip_record(const u8 *p, const u8 *end, u8 op)
 	}
 	p = end - p > 2 ? p + 2 : NULL;
 	for (u32 i = 0; p && i < NR_FULL_FIELDS; i++)
-		p = skip(p, end);
+		p = stream_split_skip(p, end);
 	return p;
 }
 
-static bool is_short(u8 op)
+static bool stream_split_is_short(u8 op)
 {
 	return (op & 7) && (op & 7) < OP_UNUSED;
 }
@@ -47,7 +47,7 @@ static const struct {
 };
 
 /* Copy one varint from @from to @to, and advance both. False if it is cut off. */
-static inline bool move(u8 **to, const u8 **from, const u8 *end)
+static inline bool stream_split_move(u8 **to, const u8 **from, const u8 *end)
 {
 	const u8 *p = *from;
 	u8 *out = *to;
@@ -65,14 +65,14 @@ static inline bool move(u8 **to, const u8 **from, const u8 *end)
 /* Sort one short event; its op byte is read already. False if it is cut off. */
 static bool split_short(u8 *to[NR_STREAM_COLUMNS], const u8 **p, const u8 *end, u8 op)
 {
-	if (!move(&to[STREAM_COLUMN_TIMES], p, end))
+	if (!stream_split_move(&to[STREAM_COLUMN_TIMES], p, end))
 		return false;
-	if (op & OP_THREAD && !move(&to[STREAM_COLUMN_CONTEXTS], p, end))
+	if (op & OP_THREAD && !stream_split_move(&to[STREAM_COLUMN_CONTEXTS], p, end))
 		return false;
-	if (!move(&to[stream_addr_column(op)], p, end))
+	if (!stream_split_move(&to[stream_addr_column(op)], p, end))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(rest); i++)
-		if (op & rest[i].flag && !move(&to[rest[i].column], p, end))
+		if (op & rest[i].flag && !stream_split_move(&to[rest[i].column], p, end))
 			return false;
 	return true;
 }
@@ -90,7 +90,7 @@ size_t stream_split(u8 *out, u8 *work, const u8 *in, size_t len)
 		const u8 *start = p;
 
 		*to[STREAM_COLUMN_OPS]++ = op;
-		if (is_short(op)) {
+		if (stream_split_is_short(op)) {
 			if (!split_short(to, &p, end, op))
 				return 0;
 			continue;

@@ -68,7 +68,8 @@ static int write_module(struct stream_writer *w, const struct module *module, u3
 	return stream_write(w, STREAM_MODULE, &rec);
 }
 
-static int introduce(struct stream_writer *w, struct stream_modules *m, const struct module *module)
+static int stream_target_introduce(struct stream_writer *w, struct stream_modules *m,
+				   const struct module *module)
 {
 	size_t had = m->max_numbers;
 
@@ -100,9 +101,9 @@ int stream_introduce(struct stream_writer *w, struct stream_modules *m, const st
 
 	for (size_t i = 0; i < t->maps.nr && !err; i++)
 		if (t->maps.maps[i].module)
-			err = introduce(w, m, t->maps.maps[i].module);
+			err = stream_target_introduce(w, m, t->maps.maps[i].module);
 	for (size_t i = 0; i < t->nr_allocators && !err; i++)
-		err = introduce(w, m, t->allocators[i].module);
+		err = stream_target_introduce(w, m, t->allocators[i].module);
 	return err;
 }
 

@@ -51,7 +51,7 @@ struct stream_writer {
 	bool has_fn[ALLOC_MAX_FNS];
 };
 
-static u32 hash(u64 value, u32 bits)
+static u32 stream_write_hash(u64 value, u32 bits)
 {
 	return (u32)(value * 0x9e3779b97f4a7c15ULL >> (64 - bits));
 }
@@ -139,7 +139,7 @@ int stream_cut(struct stream_writer *w, struct stream_cut *out)
 	return 0;
 }
 
-static int hand_out(struct stream_writer *w, const void *data, size_t len)
+static int stream_write_hand_out(struct stream_writer *w, const void *data, size_t len)
 {
 	if (!w->err)
 		w->err = w->options.write(w->options.ctx, data, len);
@@ -159,7 +159,7 @@ static int write_preamble(struct stream_writer *w)
 	le16_put(preamble + 8, STREAM_MAJOR);
 	le16_put(preamble + 10, STREAM_MINOR);
 	le32_put(preamble + 12, crc32c(0, preamble, 12));
-	return hand_out(w, preamble, sizeof(preamble));
+	return stream_write_hand_out(w, preamble, sizeof(preamble));
 }
 
 /* Complete the header of @chunk, with @stored bytes behind it, and give it to the sink. */
@@ -172,7 +172,7 @@ static int send_chunk(struct stream_writer *w, u8 *chunk, u8 kind, u8 flags, siz
 	chunk[17] = flags;
 	le16_put(chunk + 18, 0);
 	le32_put(chunk, crc32c(0, chunk + 4, STREAM_HEADER_LEN - 4 + stored));
-	if (hand_out(w, chunk, STREAM_HEADER_LEN + stored))
+	if (stream_write_hand_out(w, chunk, STREAM_HEADER_LEN + stored))
 		return w->err;
 	w->nr_chunks++;
 	w->written.raw_bytes += STREAM_HEADER_LEN + raw;
@@ -303,7 +303,7 @@ static bool is_context(const struct stream_context *c, const struct event_header
 static int find_context(struct stream_writer *w, const struct event_header *h)
 {
 	struct stream_state *s = &w->state;
-	u16 *guess = &w->context_of[hash((u64)h->pid << 32 | h->tid, THREAD_BITS)];
+	u16 *guess = &w->context_of[stream_write_hash((u64)h->pid << 32 | h->tid, THREAD_BITS)];
 	u8 *p;
 
 	if (is_context(&s->contexts[s->context], h))
@@ -324,7 +324,7 @@ static int find_context(struct stream_writer *w, const struct event_header *h)
 }
 
 /* The number of the source's stack @id in the stream; 0 = the stack is not in the stream. */
-static u64 find_stack(const struct stream_writer *w, u64 id)
+static u64 stream_write_find_stack(const struct stream_writer *w, u64 id)
 {
 	u32 number, at = 0;
 
@@ -339,7 +339,7 @@ u64 stream_stack_number(struct stream_writer *w, u64 id)
 	if (id < STACK_FIRST_ID)
 		return id;
 	if (!w->latest || w->state.stacks[w->latest].id != id)
-		w->latest = find_stack(w, id);
+		w->latest = stream_write_find_stack(w, id);
 	return w->latest ? w->latest : STACK_LOST;
 }
 
@@ -351,7 +351,7 @@ bool stream_has_stack(struct stream_writer *w, u64 id)
 }
 
 /* Give the source's stack @id a number, in place of @old (0 = none). False if there is no room for it. */
-static bool add_stack(struct stream_writer *w, u64 id, u64 old)
+static bool stream_write_add_stack(struct stream_writer *w, u64 id, u64 old)
 {
 	u32 number = (u32)w->state.nr_stacks;
 
@@ -365,7 +365,7 @@ static bool add_stack(struct stream_writer *w, u64 id, u64 old)
 }
 
 /* Write how many outermost frames are those of the last stack, then the other frames from there inwards. */
-static u8 *put_frames(struct stream_writer *w, u8 *p, const struct stack_event *ev)
+static u8 *stream_write_put_frames(struct stream_writer *w, u8 *p, const struct stack_event *ev)
 {
 	u16 nr = ev->nr_frames, same = 0;
 	u64 last;
@@ -382,7 +382,7 @@ static u8 *put_frames(struct stream_writer *w, u8 *p, const struct stack_event *
 	return p;
 }
 
-static int put_stack(struct stream_writer *w, const struct stack_event *ev, size_t len, u64 id)
+static int stream_write_put_stack(struct stream_writer *w, const struct stack_event *ev, size_t len, u64 id)
 {
 	u64 old;
 	u8 *p;
@@ -390,10 +390,10 @@ static int put_stack(struct stream_writer *w, const struct stack_event *ev, size
 	if (len < offsetof(struct stack_event, ips) || ev->nr_frames > STACK_MAX_FRAMES ||
 	    len < offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(u64))
 		return -EINVAL;
-	old = find_stack(w, ev->id);
+	old = stream_write_find_stack(w, ev->id);
 	if (ev->id < STACK_FIRST_ID || old >= w->first_stack)
 		return 0;
-	if (!add_stack(w, ev->id, old)) {
+	if (!stream_write_add_stack(w, ev->id, old)) {
 		w->written.nr_dropped_stacks++;
 		return 0;
 	}
@@ -401,7 +401,7 @@ static int put_stack(struct stream_writer *w, const struct stack_event *ev, size
 	p = varint_put(begin_record(w) + HEAD_ROOM, ev->h.pid);
 	p = varint_put(p, ev->epoch);
 	*p++ = ev->end;
-	p = put_frames(w, p, ev);
+	p = stream_write_put_frames(w, p, ev);
 	/* The reader can compute the usual id. */
 	if (id != stack_event_id(ev)) {
 		le32_put(p, (u32)id);
@@ -411,18 +411,18 @@ static int put_stack(struct stream_writer *w, const struct stack_event *ev, size
 	return close_record(w, STREAM_STACK, p);
 }
 
-static int write_stack(struct stream_writer *w, const struct event_header *h, size_t len)
+static int stream_write_stack(struct stream_writer *w, const struct event_header *h, size_t len)
 {
 	const struct stack_event *ev = (const struct stack_event *)h;
 
-	return put_stack(w, ev, len, ev->id);
+	return stream_write_put_stack(w, ev, len, ev->id);
 }
 
 int stream_write_stack_again(struct stream_writer *w, const struct stack_event *ev, size_t len)
 {
 	if (w->err)
 		return w->err;
-	return len < sizeof(ev->h) ? -EINVAL : put_stack(w, ev, len, stack_event_id(ev));
+	return len < sizeof(ev->h) ? -EINVAL : stream_write_put_stack(w, ev, len, stack_event_id(ev));
 }
 
 /* A short event being written. */
@@ -434,7 +434,8 @@ struct short_event {
 };
 
 /* Find the short form of @ev. False if @ev needs the full form. */
-static bool shorten(const struct stream_writer *w, const struct heap_event *ev, struct short_event *out)
+static bool stream_write_shorten(const struct stream_writer *w, const struct heap_event *ev,
+				 struct short_event *out)
 {
 	static const u8 ops[] = { [EVENT_ALLOC] = OP_ALLOC,
 				  [EVENT_FREE] = OP_FREE,
@@ -465,7 +466,7 @@ static bool shorten(const struct stream_writer *w, const struct heap_event *ev, 
 /* Write the address in the shorter of two ways. Returns the flag of that way. */
 static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
 {
-	u32 *seen = &w->seen[hash(addr, SEEN_BITS)];
+	u32 *seen = &w->seen[stream_write_hash(addr, SEEN_BITS)];
 	u64 delta = zigzag((u64)((s64)(addr - w->state.addr) >> 3));
 	u64 distance = (u32)w->state.nr_recent - *seen, recent;
 	u8 flag = 0;
@@ -483,7 +484,7 @@ static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
 }
 
 /* Time since the last record, which never goes back. */
-static u64 elapse(struct stream_writer *w, u64 time_ns)
+static u64 stream_write_elapse(struct stream_writer *w, u64 time_ns)
 {
 	u64 time = time_ns >> w->state.time_shift;
 	u64 delta = time > w->state.time ? time - w->state.time : 0;
@@ -496,7 +497,7 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 		       bool is_same_thread)
 {
 	u8 *op = begin_record(w);
-	u8 *p = varint_put(op + 1, elapse(w, ev->time_ns));
+	u8 *p = varint_put(op + 1, stream_write_elapse(w, ev->time_ns));
 	bool is_free = s->op == OP_FREE || s->op == OP_FREE_TEMPORARY;
 	struct stream_stack *m = &w->state.stacks[s->stack];
 	struct stream_context *c = &w->state.contexts[w->state.context];
@@ -534,8 +535,13 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 
 static int write_full(struct stream_writer *w, const struct heap_event *ev, u64 stack)
 {
-	const u64 fields[] = { elapse(w, ev->time_ns), w->state.context, ev->h.fn, ev->addr,
-			       ev->old_addr,	       ev->size,	 stack };
+	const u64 fields[] = { stream_write_elapse(w, ev->time_ns),
+			       w->state.context,
+			       ev->h.fn,
+			       ev->addr,
+			       ev->old_addr,
+			       ev->size,
+			       stack };
 	u8 *p = begin_record(w);
 
 	*p++ = OP_FULL;
@@ -564,7 +570,7 @@ static int write_heap(struct stream_writer *w, const struct event_header *h, siz
 	if (s.stack >= STACK_FIRST_ID && s.stack < w->first_stack)
 		s.stack = STACK_LOST;
 	w->written.nr_events++;
-	if (shorten(w, ev, &s))
+	if (stream_write_shorten(w, ev, &s))
 		err = write_short(w, ev, &s, w->state.context == before && w->has_context);
 	else
 		err = write_full(w, ev, s.stack);
@@ -588,7 +594,7 @@ int stream_write_event(struct stream_writer *w, const struct event_header *rec, 
 						    size_t) = {
 		[EVENT_ALLOC] = write_heap,	    [EVENT_FREE] = write_heap,
 		[EVENT_REALLOC_BEGIN] = write_heap, [EVENT_REALLOC_END] = write_heap,
-		[EVENT_STACK] = write_stack,	    [EVENT_EXEC] = write_life,
+		[EVENT_STACK] = stream_write_stack, [EVENT_EXEC] = write_life,
 		[EVENT_FORK] = write_life,	    [EVENT_EXIT] = write_life,
 	};
 

@@ -8,7 +8,7 @@
 
 enum { LEVEL = 2 };
 
-static size_t pack(void *out, size_t room, const void *data, size_t len)
+static size_t stream_zstd_pack(void *out, size_t room, const void *data, size_t len)
 {
 	size_t ret = ZSTD_compress(out, room, data, len, LEVEL);
 
@@ -16,7 +16,7 @@ static size_t pack(void *out, size_t room, const void *data, size_t len)
 }
 
 /* Writes at most @room bytes, whatever size the frame announces. */
-static size_t unpack(void *out, size_t room, const void *data, size_t len)
+static size_t stream_zstd_unpack(void *out, size_t room, const void *data, size_t len)
 {
 	size_t ret = ZSTD_decompress(out, room, data, len);
 
@@ -25,4 +25,4 @@ static size_t unpack(void *out, size_t room, const void *data, size_t len)
 	return ZSTD_isError(ret) ? 0 : ret;
 }
 
-const struct stream_codec stream_zstd = { pack, unpack };
+const struct stream_codec stream_zstd = { stream_zstd_pack, stream_zstd_unpack };
