@@ -39,7 +39,7 @@ const char *answer_kind_name(enum answer_kind kind)
 }
 
 /* The program that runs now: of several the last. */
-static const struct report_process *present(const struct report *r)
+static const struct report_process *answer_present(const struct report *r)
 {
 	for (size_t i = r->nr_processes; i-- > 0;)
 		if (!r->processes[i].is_replaced)
@@ -75,7 +75,7 @@ static struct worst find_worst(const struct report_row *rows, size_t nr)
 }
 
 /* The verdict on most bytes of a caller. */
-static void judge(struct zoom_answer *f, const struct report_process *p, const struct report_row *row)
+static void answer_judge(struct zoom_answer *f, const struct report_process *p, const struct report_row *row)
 {
 	const struct scan_sum *of = row->leaks.sums.of;
 	const struct scan_sum lost = leaks_lost(&row->leaks);
@@ -137,15 +137,15 @@ static int take_worst(struct zoom_answer *f, const struct report *r, const struc
 		f->kind = ANSWER_STILL;
 		return 0;
 	}
-	judge(f, p, row);
+	answer_judge(f, p, row);
 	err = report_own_callers(r, p, row->id, f->where, sizeof(f->where));
 	cut_names(f->where);
 	return err;
 }
 
-static int take_report(void *ctx, const struct report *r)
+static int answer_take_report(void *ctx, const struct report *r)
 {
-	const struct report_process *p = present(r);
+	const struct report_process *p = answer_present(r);
 	struct zoom_answer *f = ctx;
 	struct heap_totals totals;
 
@@ -175,7 +175,7 @@ static int take_report(void *ctx, const struct report *r)
 
 int answer_take(struct zoom_answer *f, struct session *s, pid_t pid)
 {
-	int err = session_show(s, pid, take_report, f);
+	int err = session_show(s, pid, answer_take_report, f);
 
 	f->nr_verdicts++;
 	return err;
@@ -194,7 +194,7 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 	return err;
 }
 
-static void describe(const struct zoom_answer *f, char *text, size_t size)
+static void system_answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	const char *where = f->where[0] ? f->where : "no stack";
 	char sum[160];
@@ -251,7 +251,7 @@ void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	size_t len;
 
-	describe(f, text, size);
+	system_answer_describe(f, text, size);
 	len = strlen(text);
 	if (answer_elsewhere(f))
 		snprintf(text + len, size - len,

@@ -34,7 +34,7 @@ struct message {
 } __attribute__((packed, aligned(NLMSG_ALIGNTO)));
 
 /* Tell the kernel to send, or to stop sending: it counts listeners. */
-static int ask(int fd, enum proc_cn_mcast_op op)
+static int births_ask(int fd, enum proc_cn_mcast_op op)
 {
 	struct {
 		struct nlmsghdr header;
@@ -91,7 +91,7 @@ int births_new(struct births **out)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) &&
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)))
 		return -errno;
-	err = ask(fd, PROC_CN_MCAST_LISTEN);
+	err = births_ask(fd, PROC_CN_MCAST_LISTEN);
 	if (!err)
 		err = wait_for_answer(fd);
 	if (err)
@@ -106,14 +106,14 @@ void births_free(struct births *b)
 	if (!b)
 		return;
 	/* A socket that is closed without it stays in the kernel's count of listeners. */
-	if (!ask(b->fd, PROC_CN_MCAST_IGNORE))
+	if (!births_ask(b->fd, PROC_CN_MCAST_IGNORE))
 		(void)wait_for_answer(b->fd);
 	close(b->fd);
 	free(b);
 }
 
-static void give(const struct proc_event *e, void (*take)(void *ctx, enum birth_kind kind, pid_t pid),
-		 void *ctx)
+static void births_give(const struct proc_event *e, void (*take)(void *ctx, enum birth_kind kind, pid_t pid),
+			void *ctx)
 {
 	/* Threads are born and end, too. */
 	if (e->what == PROC_EVENT_FORK && e->event_data.fork.child_pid == e->event_data.fork.child_tgid)
@@ -147,7 +147,7 @@ int births_read(struct births *b, void (*take)(void *ctx, enum birth_kind kind, 
 		if (n < (ssize_t)sizeof(m) || from.nl_pid || m.connector.id.idx != CN_IDX_PROC)
 			continue;
 		event = m.event;
-		give(&event, take, ctx);
+		births_give(&event, take, ctx);
 	}
 	return -ENOBUFS;
 }

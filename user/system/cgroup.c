@@ -12,7 +12,7 @@
 
 enum { MAX_FILE = 256 << 10 };
 
-static bool has_memory(const char *controllers, const char *end)
+static bool cgroup_has_memory(const char *controllers, const char *end)
 {
 	static const char memory[] = "memory";
 
@@ -28,9 +28,9 @@ static bool has_memory(const char *controllers, const char *end)
 }
 
 /* How well a line fits: 0 = not at all. */
-static int fitness(enum cgroup_kind kind, const char *line, const char *controllers, const char *end)
+static int cgroup_fitness(enum cgroup_kind kind, const char *line, const char *controllers, const char *end)
 {
-	bool is_memory = has_memory(controllers, end), is_unified = !strncmp(line, "0::", 3);
+	bool is_memory = cgroup_has_memory(controllers, end), is_unified = !strncmp(line, "0::", 3);
 
 	if (kind == CGROUP_MEMORY)
 		return is_memory;
@@ -53,7 +53,7 @@ bool cgroup_find(const char *text, enum cgroup_kind kind, char *path, size_t siz
 				    : NULL;
 		if (!start || start[1] != '/')
 			continue;
-		fits = fitness(kind, line, controllers + 1, start);
+		fits = cgroup_fitness(kind, line, controllers + 1, start);
 		len -= (size_t)(start + 1 - line);
 		if (fits <= best || len >= size)
 			continue;

@@ -28,7 +28,7 @@ void dumps_fini(struct dumps *d)
 }
 
 /* On process @pid, 0 = all of @s. */
-static void write_report(struct dumps *d, struct session *s, pid_t pid, bool wants_scan)
+static void dump_write_report(struct dumps *d, struct session *s, pid_t pid, bool wants_scan)
 {
 	int err;
 
@@ -45,9 +45,9 @@ static void write_report(struct dumps *d, struct session *s, pid_t pid, bool wan
 void dumps_write_all(struct dumps *d, struct zooms *z)
 {
 	for (u32 i = 0; i < z->nr; i++)
-		write_report(d, z->list[i].session, 0, d->options->wants_scan);
+		dump_write_report(d, z->list[i].session, 0, d->options->wants_scan);
 	if (d->all && session_running(d->all))
-		write_report(d, d->all, 0, d->options->wants_scan);
+		dump_write_report(d, d->all, 0, d->options->wants_scan);
 }
 
 void dumps_write_last(void *ctx, struct session *s)
@@ -55,12 +55,12 @@ void dumps_write_last(void *ctx, struct session *s)
 	struct dumps *d = ctx;
 
 	if (d->options->output->nr_names)
-		write_report(d, s, 0, false);
+		dump_write_report(d, s, 0, false);
 }
 
 /* ---- rules ---- */
 
-static bool exceeds(const struct dump_options *o, const struct watched *p)
+static bool dump_exceeds(const struct dump_options *o, const struct watched *p)
 {
 	if (o->max_bytes && watched_needs(p) >= o->max_bytes)
 		return true;
@@ -87,7 +87,7 @@ static const struct zoom *find_zoom(const struct zooms *z, const struct watched 
 }
 
 /* A report without a verdict would not say what the memory is for: wait for the first one. */
-static void check(struct dumps *d, struct watch *w, const struct zooms *z, struct watched *p)
+static void dump_check(struct dumps *d, struct watch *w, const struct zooms *z, struct watched *p)
 {
 	const struct zoom *zoom = find_zoom(z, p);
 
@@ -101,11 +101,11 @@ static void check(struct dumps *d, struct watch *w, const struct zooms *z, struc
 		return;
 	p->is_asked = !d->all;
 	if (d->all && session_knows(d->all, p->pid))
-		write_report(d, d->all, p->pid, d->options->wants_scan);
+		dump_write_report(d, d->all, p->pid, d->options->wants_scan);
 	else if (d->all)
 		warn("system: %s (pid %d): --threshold: no report: it is not traced", p->comm, (int)p->pid);
 	else if (zoom && z->answers[zoom->answer].nr_verdicts)
-		write_report(d, zoom->session, 0, d->options->wants_scan);
+		dump_write_report(d, zoom->session, 0, d->options->wants_scan);
 	else
 		return;
 	p->dump_again_ns = w->now_ns + again_after_ns;
@@ -117,8 +117,8 @@ void dumps_look(struct dumps *d, struct watch *w, struct zooms *z)
 	if (!d->options->max_bytes && !d->options->max_growth)
 		return;
 	for (size_t i = 0; i < w->nr; i++)
-		if (exceeds(d->options, &w->list[i]))
-			check(d, w, z, &w->list[i]);
+		if (dump_exceeds(d->options, &w->list[i]))
+			dump_check(d, w, z, &w->list[i]);
 		else
 			w->list[i].is_asked = false;
 }

@@ -61,7 +61,7 @@ static bool is_chosen(void *ctx, pid_t pid)
  * Most programs have the C library of this machine, as heaptap has: put its probes in before the first chosen program
  * begins. In a static heaptap there is none.
  */
-static void prepare(const struct everything *e)
+static void everything_prepare(const struct everything *e)
 {
 	pid_t pid = getauxval(AT_BASE) ? fork() : -1;
 
@@ -97,7 +97,7 @@ int everything_init(struct everything *e, struct zooms *z, const struct watch *w
 	}
 	if (!session_chosen(e->session, &nr, &nr_left_out))
 		return 0;
-	prepare(e);
+	everything_prepare(e);
 	/* The files of a short process can be read for a moment only. */
 	if (epoll_ctl(z->epoll, EPOLL_CTL_ADD, session_wait_fd(e->session), &event))
 		debug("system: epoll: %s", strerror(errno));
@@ -110,7 +110,7 @@ void everything_fini(struct everything *e)
 }
 
 /* Trace @p, unless it is spared. A child of a traced process is traced already. */
-static void begin(struct everything *e, const struct watched *p)
+static void everything_begin(struct everything *e, const struct watched *p)
 {
 	const char *why = spare_reason(e->zooms->options->spare, p);
 
@@ -133,7 +133,7 @@ static bool is_too_many(struct everything *e, struct watched *p)
 	return is_full;
 }
 
-static void answer(struct everything *e, const struct watched *p)
+static void everything_answer(struct everything *e, const struct watched *p)
 {
 	struct zoom_answer *a = p->state == WATCHED_QUIET ? NULL : zoom_new_answer(e->zooms, p);
 
@@ -164,7 +164,7 @@ void everything_look(struct everything *e, struct watch *w)
 		if (p->is_tried || is_too_many(e, p))
 			continue;
 		p->is_tried = true;
-		begin(e, p);
+		everything_begin(e, p);
 	}
 	if (e->nr_traced > e->nr_told)
 		info("system: %u processes are traced", e->nr_traced);
@@ -175,7 +175,7 @@ void everything_look(struct everything *e, struct watch *w)
 		return;
 	e->next_answers_ns = w->now_ns + answers_every_ns;
 	for (size_t i = 0; i < w->nr; i++)
-		answer(e, &w->list[i]);
+		everything_answer(e, &w->list[i]);
 }
 
 void everything_poll(struct everything *e)
@@ -225,7 +225,7 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 		session_scan(e->session, NULL, true);
 	session_stop(e->session);
 	for (size_t i = 0; i < w->nr; i++)
-		answer(e, &w->list[i]);
+		everything_answer(e, &w->list[i]);
 	if (outs)
 		err = session_show(e->session, 0, outputs_write_to, outs);
 	return err;

@@ -41,7 +41,7 @@ static u32 price_at(const struct process_pace *p, u64 ns)
 }
 
 /* A paused process goes on as before, as far as anybody knows. */
-static void measure(struct process_pace *p, u64 since_ns, u64 now_ns)
+static void everything_price_measure(struct process_pace *p, u64 since_ns, u64 now_ns)
 {
 	double rate;
 
@@ -55,7 +55,7 @@ static void measure(struct process_pace *p, u64 since_ns, u64 now_ns)
 		p->first_ns = p->begin_ns = now_ns;
 }
 
-static void resume(struct everything *e, struct process_pace *p, u64 now_ns)
+static void everything_price_resume(struct everything *e, struct process_pace *p, u64 now_ns)
 {
 	if (session_resume_process(e->session, p->pid, now_ns))
 		debug("system: PID %d: it is not traced again", (int)p->pid);
@@ -63,7 +63,7 @@ static void resume(struct everything *e, struct process_pace *p, u64 now_ns)
 		info("system: traces %s (pid %d) again: window %u", p->comm, (int)p->pid, p->window);
 }
 
-static struct bill look(struct everything *e, u64 now_ns)
+static struct bill everything_price_look(struct everything *e, u64 now_ns)
 {
 	struct bill b = { 0 };
 	size_t nr = 1;
@@ -74,8 +74,8 @@ static struct bill look(struct everything *e, u64 now_ns)
 		if (!p)
 			continue;
 		if (p->until_ns && now_ns >= p->until_ns)
-			resume(e, p, now_ns);
-		measure(p, e->price_ns, now_ns);
+			everything_price_resume(e, p, now_ns);
+		everything_price_measure(p, e->price_ns, now_ns);
 		p->permyriad = price_at(p, call_ns(e, p->until_ns));
 		b.all += p->permyriad;
 		slot = p->until_ns ? &b.paused : &b.dearest;
@@ -87,8 +87,8 @@ static struct bill look(struct everything *e, u64 now_ns)
 }
 
 /* "tracing costs it 12.0 % of a CPU, more than --max-cost 5 %" */
-static void write_price(const struct everything *e, const struct bill *b, const struct process_pace *p,
-			char *text, size_t size)
+static void everything_price_write_price(const struct everything *e, const struct bill *b,
+					 const struct process_pace *p, char *text, size_t size)
 {
 	u32 max = e->zooms->options->max_cost * 10;
 
@@ -105,7 +105,7 @@ static void short_stacks(struct everything *e, const struct bill *b, const struc
 {
 	char price[256];
 
-	write_price(e, b, p, price, sizeof(price));
+	everything_price_write_price(e, b, p, price, sizeof(price));
 	info("system: %s (pid %d): %s: stacks of all processes have %d frames from now on", p->comm,
 	     (int)p->pid, price, PRICE_FEW_FRAMES);
 	price_cut_stacks(e->session);
@@ -133,7 +133,7 @@ static void pause_one(struct everything *e, const struct bill *b, struct process
 	u64 gap_ns = gap_for(e, b, p, machine, now_ns);
 	char price[256];
 
-	write_price(e, b, p, price, sizeof(price));
+	everything_price_write_price(e, b, p, price, sizeof(price));
 	if (session_pause_process(e->session, p->pid, now_ns, now_ns + gap_ns)) {
 		debug("system: PID %d: it cannot be paused", (int)p->pid);
 		return;
@@ -164,7 +164,7 @@ static void leave_file(struct everything *e, struct process_pace *p)
 	}
 }
 
-static void save(struct everything *e, const struct bill *b, u64 now_ns)
+static void everything_price_save(struct everything *e, const struct bill *b, u64 now_ns)
 {
 	u32 max = e->zooms->options->max_cost * 10;
 	u32 machine = max * (u32)sysconf(_SC_NPROCESSORS_ONLN);
@@ -195,8 +195,8 @@ void everything_price(struct everything *e, u64 now_ns)
 
 	/* The programs are measured for all processes together. */
 	price_look(&e->price, e->session, &e->zooms->call, now_ns);
-	b = look(e, now_ns);
+	b = everything_price_look(e, now_ns);
 	e->zooms->permyriad = b.all;
 	if (e->zooms->options->max_cost)
-		save(e, &b, now_ns);
+		everything_price_save(e, &b, now_ns);
 }

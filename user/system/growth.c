@@ -12,20 +12,20 @@ enum {
 	SURE_ERRORS = 5,	    /* at 500 processes a second even rare chances come */
 };
 
-static u32 newest(const struct growth_window *w)
+static u32 growth_newest(const struct growth_window *w)
 {
 	return (w->next + GROWTH_POINTS - 1) % GROWTH_POINTS;
 }
 
 /* The slot of the oldest point. */
-static u32 oldest(const struct growth_window *w)
+static u32 growth_oldest(const struct growth_window *w)
 {
 	return (w->next + GROWTH_POINTS - w->nr) % GROWTH_POINTS;
 }
 
 static void window_add(struct growth_window *w, u32 slot_ds, u32 time_ds, u32 kib)
 {
-	u32 last = newest(w);
+	u32 last = growth_newest(w);
 
 	if (w->nr && time_ds < w->slot_end_ds) {
 		if (kib > w->kib[last])
@@ -52,13 +52,13 @@ void growth_add(struct growth *g, u32 time_ds, u64 bytes)
 
 static s64 newest_over_oldest(const struct growth_window *w)
 {
-	return w->nr ? (s64)w->kib[newest(w)] - (s64)w->kib[oldest(w)] : 0;
+	return w->nr ? (s64)w->kib[growth_newest(w)] - (s64)w->kib[growth_oldest(w)] : 0;
 }
 
 /* The least of the points @from to @to - 1, counted from the oldest. */
-static u32 least(const struct growth_window *w, u32 from, u32 to)
+static u32 growth_least(const struct growth_window *w, u32 from, u32 to)
 {
-	u32 first = oldest(w), kib = UINT32_MAX;
+	u32 first = growth_oldest(w), kib = UINT32_MAX;
 
 	for (u32 i = from; i < to; i++) {
 		u32 now = w->kib[(first + i) % GROWTH_POINTS];
@@ -72,8 +72,8 @@ static u32 least(const struct growth_window *w, u32 from, u32 to)
 static bool rises_by_thirds(const struct growth_window *w)
 {
 	u32 third = w->nr / 3;
-	u32 first = least(w, 0, third), second = least(w, third, 2 * third),
-	    last = least(w, 2 * third, w->nr);
+	u32 first = growth_least(w, 0, third), second = growth_least(w, third, 2 * third),
+	    last = growth_least(w, 2 * third, w->nr);
 
 	return first < second && second < last;
 }
@@ -83,26 +83,27 @@ struct sums {
 	double t, b, tt, tb;
 };
 
-static double seconds(const struct growth_window *w, u32 i)
+static double growth_seconds(const struct growth_window *w, u32 i)
 {
-	return (w->time_ds[(oldest(w) + i) % GROWTH_POINTS] - w->time_ds[oldest(w)]) / 10.0;
+	return (w->time_ds[(growth_oldest(w) + i) % GROWTH_POINTS] - w->time_ds[growth_oldest(w)]) / 10.0;
 }
 
-static double bytes(const struct growth_window *w, u32 i)
+static double growth_bytes(const struct growth_window *w, u32 i)
 {
-	return ((double)w->kib[(oldest(w) + i) % GROWTH_POINTS] - (double)w->kib[oldest(w)]) * 1024;
+	return ((double)w->kib[(growth_oldest(w) + i) % GROWTH_POINTS] - (double)w->kib[growth_oldest(w)]) *
+	       1024;
 }
 
 /*
  * The error of the rate. Memory grows by steps, so neighbours depart from the line in the same direction: there are
  * fewer independent points than points, as their correlation says.
  */
-static double error_of(const struct growth_window *w, double start, double rate, double spread)
+static double growth_error_of(const struct growth_window *w, double start, double rate, double spread)
 {
 	double squares = 0, products = 0, before = 0, correlation, independent;
 
 	for (u32 i = 0; i < w->nr; i++) {
-		double off = bytes(w, i) - start - rate * seconds(w, i);
+		double off = growth_bytes(w, i) - start - rate * growth_seconds(w, i);
 
 		squares += off * off;
 		products += i ? off * before : 0;
@@ -121,7 +122,7 @@ static double error_of(const struct growth_window *w, double start, double rate,
 	return sqrt(squares / (independent - 2) / spread);
 }
 
-static struct growth_line fit(const struct growth_window *w)
+static struct growth_line growth_fit(const struct growth_window *w)
 {
 	struct growth_line line = { .nr = w->nr };
 	struct sums s = { 0 };
@@ -130,7 +131,7 @@ static struct growth_line fit(const struct growth_window *w)
 	if (w->nr < 2)
 		return line;
 	for (u32 i = 0; i < w->nr; i++) {
-		double t = seconds(w, i), b = bytes(w, i);
+		double t = growth_seconds(w, i), b = growth_bytes(w, i);
 
 		s.t += t;
 		s.b += b;
@@ -144,9 +145,10 @@ static struct growth_line fit(const struct growth_window *w)
 		return line;
 	line.bytes_per_s = (s.tb - w->nr * mean_t * mean_b) / spread;
 	line.error_per_s =
-		w->nr > 2 ? error_of(w, mean_b - line.bytes_per_s * mean_t, line.bytes_per_s, spread) : 0;
-	line.time_ns = (u64)(seconds(w, w->nr - 1) * 1e9);
-	rise = line.bytes_per_s * seconds(w, w->nr - 1);
+		w->nr > 2 ? growth_error_of(w, mean_b - line.bytes_per_s * mean_t, line.bytes_per_s, spread)
+			  : 0;
+	line.time_ns = (u64)(growth_seconds(w, w->nr - 1) * 1e9);
+	rise = line.bytes_per_s * growth_seconds(w, w->nr - 1);
 	line.rise_bytes = rise > 0 ? (u64)rise : 0;
 	line.is_sure = w->nr >= MIN_POINTS && line.rise_bytes >= MIN_RISE_BYTES &&
 		       line.bytes_per_s > SURE_ERRORS * line.error_per_s && rises_by_thirds(w);
@@ -158,7 +160,7 @@ static bool still_rises(const struct growth_window *w)
 {
 	u32 part = MIN_POINTS / 2;
 
-	return least(w, w->nr - part, w->nr) > least(w, w->nr - 2 * part, w->nr - part);
+	return growth_least(w, w->nr - part, w->nr) > growth_least(w, w->nr - 2 * part, w->nr - part);
 }
 
 bool growth_is_possible(const struct growth *g)
@@ -169,7 +171,7 @@ bool growth_is_possible(const struct growth *g)
 
 struct growth_line growth_estimate(const struct growth *g)
 {
-	struct growth_line minute = fit(&g->minute), hour = fit(&g->hour);
+	struct growth_line minute = growth_fit(&g->minute), hour = growth_fit(&g->hour);
 
 	return !minute.is_sure && hour.is_sure && still_rises(&g->hour) ? hour : minute;
 }
@@ -180,7 +182,7 @@ static u32 least_ds(const struct growth_window *w)
 	u32 kib = UINT32_MAX, time_ds = 0;
 
 	for (u32 i = 0; i < w->nr; i++) {
-		u32 at = (oldest(w) + i) % GROWTH_POINTS;
+		u32 at = (growth_oldest(w) + i) % GROWTH_POINTS;
 
 		if (w->kib[at] <= kib) {
 			kib = w->kib[at];

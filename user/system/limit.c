@@ -26,7 +26,7 @@ static const struct version {
 };
 
 /* The number in @dir/@name behind @key ("" = the first one). False: there is none. */
-static bool read_number(const char *dir, const char *name, const char *key, u64 *out)
+static bool limit_read_number(const char *dir, const char *name, const char *key, u64 *out)
 {
 	auto_free char *text = malloc(TEXT_BYTES);
 	char path[PATH_BYTES + 64];
@@ -44,7 +44,7 @@ static bool read_number(const char *dir, const char *name, const char *key, u64 
 	return end != at;
 }
 
-static void take(struct limit *l, enum limit_kind kind, u64 max, u64 used)
+static void limit_take(struct limit *l, enum limit_kind kind, u64 max, u64 used)
 {
 	u64 left = max > used ? max - used : 0;
 
@@ -65,11 +65,11 @@ static void take_groups(struct limit *l, const struct version *v, const char *gr
 		u64 max, used, cache = 0;
 		char *slash;
 
-		if (read_number(dir, v->max, "", &max) && max < no_limit &&
-		    read_number(dir, v->used, "", &used)) {
-			if (!read_number(dir, "memory.stat", v->cache, &cache) || cache > used)
+		if (limit_read_number(dir, v->max, "", &max) && max < no_limit &&
+		    limit_read_number(dir, v->used, "", &used)) {
+			if (!limit_read_number(dir, "memory.stat", v->cache, &cache) || cache > used)
 				cache = 0;
-			take(l, LIMIT_CGROUP, max, used - cache);
+			limit_take(l, LIMIT_CGROUP, max, used - cache);
 		}
 		slash = strrchr(dir, '/');
 		if (!slash || (size_t)(slash - dir) < root)
@@ -83,22 +83,22 @@ static void take_address_space(struct limit *l, pid_t pid, u64 size)
 	u64 now = proc_limit(pid, RLIMIT_AS);
 
 	if (now != UINT64_MAX)
-		take(l, LIMIT_ADDRESS_SPACE, now, size);
+		limit_take(l, LIMIT_ADDRESS_SPACE, now, size);
 }
 
 void limit_take_machine(struct limit *l, u64 total, u64 available, u64 free_swap)
 {
-	take(l, LIMIT_MACHINE, total + free_swap, total > available ? total - available : 0);
+	limit_take(l, LIMIT_MACHINE, total + free_swap, total > available ? total - available : 0);
 }
 
 static void take_machine(struct limit *l)
 {
 	u64 total = 0, available = 0, swap = 0;
 
-	if (!read_number("/proc", "meminfo", "MemTotal:", &total) ||
-	    !read_number("/proc", "meminfo", "MemAvailable:", &available))
+	if (!limit_read_number("/proc", "meminfo", "MemTotal:", &total) ||
+	    !limit_read_number("/proc", "meminfo", "MemAvailable:", &available))
 		return;
-	if (!read_number("/proc", "meminfo", "SwapFree:", &swap))
+	if (!limit_read_number("/proc", "meminfo", "SwapFree:", &swap))
 		swap = 0;
 	limit_take_machine(l, total * 1024, available * 1024, swap * 1024);
 }

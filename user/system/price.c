@@ -27,7 +27,7 @@ struct worker {
 	int ask, answer; /* owned */
 };
 
-static u64 allocate(void)
+static u64 price_allocate(void)
 {
 	/* CPU time, because other processes take turns. */
 	u64 before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -42,13 +42,13 @@ static u64 allocate(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
 }
 
-static void work(int ask, int answer)
+static void price_work(int ask, int answer)
 {
 	char c;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(ask, &c, 1) == 1) {
-		u64 ns = allocate();
+		u64 ns = price_allocate();
 
 		if (write(answer, &ns, sizeof(ns)) != sizeof(ns))
 			break;
@@ -82,7 +82,7 @@ static int worker_start(struct worker *w)
 		/* Or it would wait for itself. */
 		close(asks[1]);
 		close(answers[0]);
-		work(asks[0], answers[1]);
+		price_work(asks[0], answers[1]);
 	}
 	close(asks[0]);
 	close(answers[1]);

@@ -25,7 +25,7 @@ struct growers {
 	size_t nr, max;
 };
 
-static int add(struct growers *g, const struct grower *one)
+static int rows_end_add(struct growers *g, const struct grower *one)
 {
 	if (array_reserve(g->list, g->max, g->nr + 1))
 		return -ENOMEM;
@@ -42,10 +42,10 @@ static int add_watched(struct growers *g, const struct system_state *s)
 		const struct watched *p = &s->watch.list[i];
 
 		if (p->state != WATCHED_QUIET && !zooms_answer(&s->zooms, p->pid, p->start_time))
-			err = add(g, &(struct grower){ .pid = p->pid,
-						       .comm = p->comm,
-						       .bytes_per_s = p->line.bytes_per_s,
-						       .needs = watched_needs(p) });
+			err = rows_end_add(g, &(struct grower){ .pid = p->pid,
+								.comm = p->comm,
+								.bytes_per_s = p->line.bytes_per_s,
+								.needs = watched_needs(p) });
 	}
 	return err;
 }
@@ -59,12 +59,12 @@ static int add_found(struct growers *g, const struct system_state *s)
 		const struct zoom_answer *f = &s->zooms.answers[i];
 		const struct watched *p = watch_find(&s->watch, f->pid);
 
-		err = add(g, &(struct grower){ .pid = f->pid,
-					       .comm = f->comm,
-					       .bytes_per_s = f->bytes_per_s,
-					       .needs = f->needs,
-					       .has_ended = !p || p->start_time != f->start_time,
-					       .answer = f });
+		err = rows_end_add(g, &(struct grower){ .pid = f->pid,
+							.comm = f->comm,
+							.bytes_per_s = f->bytes_per_s,
+							.needs = f->needs,
+							.has_ended = !p || p->start_time != f->start_time,
+							.answer = f });
 	}
 	return err;
 }
@@ -78,17 +78,17 @@ static int add_ended(struct growers *g, const struct system_state *s)
 		const struct watch_end *e = &s->watch.ends[i];
 
 		if (!zooms_answer(&s->zooms, e->pid, e->start_time))
-			err = add(g, &(struct grower){ .pid = e->pid,
-						       .comm = e->comm,
-						       .bytes_per_s = e->line.bytes_per_s,
-						       .needs = e->needed,
-						       .has_ended = true });
+			err = rows_end_add(g, &(struct grower){ .pid = e->pid,
+								.comm = e->comm,
+								.bytes_per_s = e->line.bytes_per_s,
+								.needs = e->needed,
+								.has_ended = true });
 	}
 	return err;
 }
 
 /* Leaks first, then by rate. */
-static int compare(const void *a, const void *b)
+static int rows_end_compare(const void *a, const void *b)
 {
 	const struct grower *p = a, *q = b;
 	bool p_leaks = p->answer && p->answer->kind == ANSWER_LEAKS;
@@ -133,7 +133,7 @@ int rows_write_end(FILE *out, const struct system_state *s)
 		err = add_ended(&g, s);
 	if (!err) {
 		if (g.nr)
-			qsort(g.list, g.nr, sizeof(*g.list), compare);
+			qsort(g.list, g.nr, sizeof(*g.list), rows_end_compare);
 		if (!g.nr)
 			fputs("No process has grown.\n", out);
 		else

@@ -7,7 +7,7 @@
 
 enum { ON_ONE_LINE = 0 };
 
-static void write_growth(struct json *j, const struct system_state *s, const struct watched *p)
+static void rows_json_write_growth(struct json *j, const struct system_state *s, const struct watched *p)
 {
 	static const char *const states[] = {
 		[WATCHED_QUIET] = "none", [WATCHED_GROWS] = "grows", [WATCHED_GREW] = "grew"
@@ -42,28 +42,28 @@ static void write_limit(struct json *j, const struct watched *p)
 }
 
 /* "" becomes null. */
-static void write_text(struct json *j, const char *key, const char *text)
+static void rows_json_write_text(struct json *j, const char *key, const char *text)
 {
 	json_string(j, key, text && *text ? text : NULL);
 }
 
 static void write_container(struct json *j, const struct container *c)
 {
-	write_text(j, "cgroup", c->cgroup);
+	rows_json_write_text(j, "cgroup", c->cgroup);
 	if (!c->id[0] && !c->pod[0]) {
 		json_null(j, "container");
 		return;
 	}
 	json_object_begin(j, "container");
-	write_text(j, "runtime", c->runtime);
-	write_text(j, "id", c->id);
-	write_text(j, "name", c->name);
-	write_text(j, "pod", c->pod);
+	rows_json_write_text(j, "runtime", c->runtime);
+	rows_json_write_text(j, "id", c->id);
+	rows_json_write_text(j, "name", c->name);
+	rows_json_write_text(j, "pod", c->pod);
 	json_object_end(j);
 }
 
 /* The answer of tracing. */
-static void write_answer(struct json *j, const char *key, const struct zoom_answer *f)
+static void rows_json_write_answer(struct json *j, const char *key, const struct zoom_answer *f)
 {
 	if (!f) {
 		json_null(j, key);
@@ -75,7 +75,7 @@ static void write_answer(struct json *j, const char *key, const struct zoom_answ
 	json_bool(j, "traced", !f->end_ns);
 	json_u64(j, "begin_ns", f->begin_ns);
 	json_string(j, "finding", answer_kind_name(f->kind));
-	write_text(j, "function", f->where);
+	rows_json_write_text(j, "function", f->where);
 	json_u64(j, "bytes", f->bytes);
 	json_u64(j, "blocks", f->blocks);
 	json_u64(j, "verdicts", f->nr_verdicts);
@@ -86,11 +86,11 @@ static void write_answer(struct json *j, const char *key, const struct zoom_answ
 	else
 		json_null(j, "scaled_bytes");
 	json_u64(j, "elsewhere_bytes", answer_elsewhere(f));
-	write_text(j, "why", f->why);
+	rows_json_write_text(j, "why", f->why);
 	json_object_end(j);
 }
 
-static void write_process(struct json *j, const struct system_state *s, const struct watched *p)
+static void rows_json_write_process(struct json *j, const struct system_state *s, const struct watched *p)
 {
 	json_object_begin(j, NULL);
 	json_u64(j, "pid", (u64)p->pid);
@@ -100,10 +100,10 @@ static void write_process(struct json *j, const struct system_state *s, const st
 	json_u64(j, "resident_bytes", p->resident);
 	json_u64(j, "anonymous_bytes", p->anonymous);
 	json_u64(j, "swapped_bytes", p->swapped);
-	write_growth(j, s, p);
+	rows_json_write_growth(j, s, p);
 	write_limit(j, p);
 	write_container(j, &p->container);
-	write_answer(j, "zoom", zooms_answer(&s->zooms, p->pid, p->start_time));
+	rows_json_write_answer(j, "zoom", zooms_answer(&s->zooms, p->pid, p->start_time));
 	json_object_end(j);
 }
 
@@ -129,11 +129,11 @@ int rows_write_json(FILE *out, const struct system_state *s, u32 top)
 	json_u64(&j, "targets_permyriad", s->zooms.permyriad);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < w->nr && (!top || i < top); i++)
-		write_process(&j, s, list[i]);
+		rows_json_write_process(&j, s, list[i]);
 	json_array_end(&j);
 	json_array_begin(&j, "findings");
 	for (u32 i = 0; i < s->zooms.nr_answers; i++)
-		write_answer(&j, NULL, &s->zooms.answers[i]);
+		rows_json_write_answer(&j, NULL, &s->zooms.answers[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	return 0;

@@ -31,7 +31,7 @@ static bool has_all(const struct screen *sc)
 }
 
 /* Rows of processes that fit. */
-static size_t room(const struct screen *sc)
+static size_t screen_room(const struct screen *sc)
 {
 	u32 others = HEAD_LINES + (has_all(sc) ? DETAIL_LINES + SCREEN_MESSAGES + KEYS_LINES : 0);
 
@@ -47,9 +47,9 @@ static size_t selected_row(const struct screen *sc, const struct watched *const 
 	return 0;
 }
 
-static void scroll(struct screen *sc, size_t row, size_t nr)
+static void screen_scroll(struct screen *sc, size_t row, size_t nr)
 {
-	size_t fits = room(sc);
+	size_t fits = screen_room(sc);
 
 	if (row < sc->first)
 		sc->first = row;
@@ -59,7 +59,7 @@ static void scroll(struct screen *sc, size_t row, size_t nr)
 		sc->first = 0;
 }
 
-static enum screen_action move(struct screen *sc, const struct system_state *s, s64 by)
+static enum screen_action screen_move(struct screen *sc, const struct system_state *s, s64 by)
 {
 	auto_free const struct watched **list = NULL;
 	size_t nr = s->watch.nr;
@@ -75,7 +75,7 @@ static enum screen_action move(struct screen *sc, const struct system_state *s, 
 
 enum screen_action screen_key(struct screen *sc, const struct system_state *s, int key)
 {
-	const s64 page = (s64)room(sc), all = (s64)s->watch.nr;
+	const s64 page = (s64)screen_room(sc), all = (s64)s->watch.nr;
 	const struct {
 		int key;
 		s64 by;
@@ -88,7 +88,7 @@ enum screen_action screen_key(struct screen *sc, const struct system_state *s, i
 
 	for (size_t i = 0; i < ARRAY_SIZE(moves); i++)
 		if (moves[i].key == key)
-			return move(sc, s, moves[i].by);
+			return screen_move(sc, s, moves[i].by);
 	switch (key) {
 	case 'q':
 	case 3:	 /* Ctrl-C */
@@ -130,7 +130,7 @@ static void write_cells(struct top_line *l, enum top_style style,
 	top_line_put(l, style, rest);
 }
 
-static void heading(struct top_line *l)
+static void screen_heading(struct top_line *l)
 {
 	const char *cells[ARRAY_SIZE(columns)];
 
@@ -148,7 +148,8 @@ static enum top_style style_of(const struct system_state *s, const struct watche
 	return p->state == WATCHED_GROWS ? TOP_WARN : TOP_PLAIN;
 }
 
-static void row(const struct system_state *s, const struct watched *p, bool is_selected, struct top_line *l)
+static void screen_row(const struct system_state *s, const struct watched *p, bool is_selected,
+		       struct top_line *l)
 {
 	char pid[16], comm[4 * PROC_COMM_SIZE];
 	struct row_text t;
@@ -166,15 +167,16 @@ static void row(const struct system_state *s, const struct watched *p, bool is_s
 	top_line_restyle(l, TOP_SELECTED);
 }
 
-static struct top_line *next_line(struct top_screen *out)
+static struct top_line *screen_next_line(struct top_screen *out)
 {
 	return &out->lines[out->nr++];
 }
 
 /* More about the selected process than its row has room for. */
-static void details(const struct system_state *s, const struct watched *p, struct top_screen *out)
+static void screen_details(const struct system_state *s, const struct watched *p, struct top_screen *out)
 {
-	struct top_line *memory = next_line(out), *box = next_line(out), *where = next_line(out);
+	struct top_line *memory = screen_next_line(out), *box = screen_next_line(out),
+			*where = screen_next_line(out);
 	char text[4 * CONTAINER_CGROUP_BYTES];
 	struct row_text t;
 
@@ -200,11 +202,11 @@ static void details(const struct system_state *s, const struct watched *p, struc
 	top_line_printf(where, TOP_PLAIN, " %s", t.zoom);
 }
 
-static void messages(const struct screen *sc, struct top_screen *out)
+static void screen_messages(const struct screen *sc, struct top_screen *out)
 {
 	for (u32 i = 0; i < SCREEN_MESSAGES; i++) {
 		u32 nr = sc->nr_messages + i;
-		struct top_line *l = next_line(out);
+		struct top_line *l = screen_next_line(out);
 
 		/* The oldest at the top; before there are so many, some are empty. */
 		if (sc->nr_messages < SCREEN_MESSAGES)
@@ -215,7 +217,7 @@ static void messages(const struct screen *sc, struct top_screen *out)
 	}
 }
 
-static void head(const struct system_state *s, struct top_line *l)
+static void screen_head(const struct system_state *s, struct top_line *l)
 {
 	char text[320];
 
@@ -227,7 +229,7 @@ static void head(const struct system_state *s, struct top_line *l)
 int screen_draw(struct screen *sc, const struct system_state *s, struct top_screen *out)
 {
 	auto_free const struct watched **list = NULL;
-	size_t nr = s->watch.nr, selected, fits = room(sc);
+	size_t nr = s->watch.nr, selected, fits = screen_room(sc);
 
 	if (array_reserve(out->lines, out->max, sc->lines + HEAD_LINES) || watch_rank(&s->watch, &list))
 		return -ENOMEM;
@@ -235,19 +237,19 @@ int screen_draw(struct screen *sc, const struct system_state *s, struct top_scre
 		top_line_init(&out->lines[i], sc->columns);
 	out->nr = out->cursor_line = out->cursor_column = 0;
 	selected = selected_row(sc, list, nr);
-	scroll(sc, selected, nr);
-	head(s, next_line(out));
-	heading(next_line(out));
+	screen_scroll(sc, selected, nr);
+	screen_head(s, screen_next_line(out));
+	screen_heading(screen_next_line(out));
 	for (size_t i = sc->first; i < sc->first + fits; i++) {
-		struct top_line *l = next_line(out);
+		struct top_line *l = screen_next_line(out);
 
 		if (i < nr)
-			row(s, list[i], i == selected, l);
+			screen_row(s, list[i], i == selected, l);
 	}
 	if (has_all(sc)) {
-		details(s, nr ? list[selected] : NULL, out);
-		messages(sc, out);
-		top_line_put(next_line(out), TOP_FAINT,
+		screen_details(s, nr ? list[selected] : NULL, out);
+		screen_messages(sc, out);
+		top_line_put(screen_next_line(out), TOP_FAINT,
 			     " up, down: select   s: reports on traced processes   q: leave");
 	}
 	return 0;

@@ -21,7 +21,7 @@ struct screen_live {
 	u32 nr_empty_inputs;  /* in a row: a terminal that has gone is always ready */
 };
 
-static void take_message(void *ctx, enum log_level level, const char *line)
+static void screen_live_take_message(void *ctx, enum log_level level, const char *line)
 {
 	struct screen_live *live = ctx;
 
@@ -45,7 +45,7 @@ int screen_live_open(struct screen_live **out, const struct output_options *look
 	if (err)
 		return err;
 	pthread_mutex_init(&live->lock, NULL);
-	log_divert(take_message, live);
+	log_divert(screen_live_take_message, live);
 	control_watch(c, STDIN_FILENO);
 	*out = take_ptr(live);
 	return 0;

@@ -23,7 +23,7 @@ const char *const spare_names[] = { "sshd",	    "sshd-session",
 				    "crun",	    "auditd",
 				    "heaptap*",	    NULL };
 
-static bool fits(const char *const *names, const char *comm)
+static bool spare_fits(const char *const *names, const char *comm)
 {
 	for (; names && *names; names++)
 		if (!fnmatch(*names, comm, 0))
@@ -40,7 +40,7 @@ static bool has_none(const char *const *names)
 }
 
 /* heaptap, and whoever started it. Its children are not watched. */
-static bool is_ours(pid_t pid)
+static bool spare_is_ours(pid_t pid)
 {
 	pid_t up = getpid();
 	struct proc_stat stat;
@@ -55,16 +55,16 @@ static bool is_ours(pid_t pid)
 
 const char *spare_reason(const char *const *names, const struct watched *p)
 {
-	if (is_ours(p->pid))
+	if (spare_is_ours(p->pid))
 		return "heaptap itself, or what it was started from";
 	/* Whoever reads what heaptap prints: it would wait for heaptap, which waits for it. */
 	if (getpgid(p->pid) == getpgrp())
 		return "in the process group of heaptap, as what reads its output";
-	if (fits(names, p->comm))
+	if (spare_fits(names, p->comm))
 		return "named by --spare";
 	if (has_none(names))
 		return NULL;
 	if (p->pid == 1)
 		return "the first process of the machine";
-	return fits(spare_names, p->comm) ? "other processes and users depend on it" : NULL;
+	return spare_fits(spare_names, p->comm) ? "other processes and users depend on it" : NULL;
 }

@@ -49,7 +49,7 @@ static void measure_own_cpu(struct system_run *r)
 }
 
 /* False: nobody reads rows any more. */
-static bool print_rows(struct system_run *r)
+static bool system_print_rows(struct system_run *r)
 {
 	const struct system_options *o = r->state.options;
 	int err = o->wants_json ? rows_write_json(stdout, &r->state, o->top)
@@ -62,7 +62,7 @@ static bool print_rows(struct system_run *r)
 	return err != -EPIPE;
 }
 
-static void look(struct system_run *r)
+static void system_look(struct system_run *r)
 {
 	if (watch_look(&r->state.watch))
 		warn("system: not enough memory: some processes are not watched");
@@ -86,11 +86,11 @@ static int timeout_ms(const struct system_run *r)
 static void report_now(struct system_run *r)
 {
 	dumps_write_all(&r->state.dumps, &r->state.zooms);
-	if (!r->screen && !print_rows(r))
+	if (!r->screen && !system_print_rows(r))
 		r->is_over = r->is_unread = true;
 }
 
-static void take_keys(struct system_run *r, bool is_ready)
+static void system_take_keys(struct system_run *r, bool is_ready)
 {
 	enum screen_action action = screen_live_keys(r->screen, &r->state, is_ready);
 
@@ -103,9 +103,9 @@ static void take_keys(struct system_run *r, bool is_ready)
 }
 
 /* Each second. */
-static void go_on(struct system_run *r)
+static void system_go_on(struct system_run *r)
 {
-	look(r);
+	system_look(r);
 	if (r->screen)
 		screen_live_draw(r->screen, &r->state);
 	if (r->state.watch.now_ns < r->next_rows_ns)
@@ -113,11 +113,11 @@ static void go_on(struct system_run *r)
 	r->next_rows_ns = r->state.watch.now_ns + r->state.options->interval_ns;
 	if (r->state.options->dumps_at_interval)
 		dumps_write_all(&r->state.dumps, &r->state.zooms);
-	if (!r->screen && !print_rows(r))
+	if (!r->screen && !system_print_rows(r))
 		r->is_over = r->is_unread = true;
 }
 
-static void go_round(struct system_run *r)
+static void system_go_round(struct system_run *r)
 {
 	int sig;
 	enum control_event event = control_wait(r->control, r->state.zooms.epoll, timeout_ms(r), &sig);
@@ -127,18 +127,18 @@ static void go_round(struct system_run *r)
 	else if (event == CONTROL_REPORT)
 		report_now(r);
 	if (r->screen)
-		take_keys(r, event == CONTROL_INPUT);
+		system_take_keys(r, event == CONTROL_INPUT);
 	if (r->is_over)
 		return;
 	zooms_poll(&r->state.zooms);
 	everything_poll(&r->state.everything);
 	system_metrics_round(r->metrics, r->push, &r->state);
 	if (clock_now_ns() >= r->next_look_ns)
-		go_on(r);
+		system_go_on(r);
 }
 
 /* The last verdicts, and the report on the whole run. */
-static void finish(struct system_run *r)
+static void system_finish(struct system_run *r)
 {
 	int err;
 
@@ -167,7 +167,7 @@ static void watch_metrics(struct system_run *r)
 		debug("system: epoll: %s", strerror(errno));
 }
 
-static int begin(struct system_run *r, const struct system_options *o)
+static int system_begin(struct system_run *r, const struct system_options *o)
 {
 	bool has_screen = !o->wants_json && screen_is_possible();
 	int err = dumps_init(&r->state.dumps, &o->dump, !o->wants_json && !has_screen);
@@ -211,7 +211,7 @@ int system_run(const struct system_options *o, struct control *c)
 		r->state.options = o;
 		r->state.start_ns = clock_now_ns();
 		r->control = c;
-		err = begin(r, o);
+		err = system_begin(r, o);
 		/* The kernel tells of new processes by a socket that needs a further capability when it is made. */
 		privileges_drop(PRIVILEGES_TRACING, 0);
 	}
@@ -229,9 +229,9 @@ int system_run(const struct system_options *o, struct control *c)
 		control_start_clocks(c);
 	}
 	while (!err && !r->is_over)
-		go_round(r);
+		system_go_round(r);
 	if (!err) {
-		finish(r);
+		system_finish(r);
 		if (r->state.dumps.has_failed)
 			status = STATUS_UNTRUSTED;
 	}

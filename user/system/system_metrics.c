@@ -67,7 +67,7 @@ static void fill_answer(struct metrics_process *m, const struct zoom_answer *a)
 	m->verdict_s = (double)(clock_ns(CLOCK_REALTIME) - (clock_now_ns() - a->verdict_ns)) / 1e9;
 }
 
-static int take_report(void *ctx, const struct report *r)
+static int system_metrics_take_report(void *ctx, const struct report *r)
 {
 	struct taking *k = ctx;
 
@@ -83,9 +83,9 @@ static int take_heaps(struct taking *k)
 	int err = 0;
 
 	for (u32 i = 0; i < z->nr && !err; i++)
-		err = session_show(z->list[i].session, z->list[i].pid, take_report, k);
+		err = session_show(z->list[i].session, z->list[i].pid, system_metrics_take_report, k);
 	for (size_t i = 0; i < nr && all && !err; i++)
-		err = session_show(all, k->table->processes[i].pid, take_report, k);
+		err = session_show(all, k->table->processes[i].pid, system_metrics_take_report, k);
 	return err;
 }
 
@@ -124,7 +124,7 @@ static void fill_state(struct metrics_table *t, const struct system_state *s)
 		t->nr_growing += s->watch.list[i].state == WATCHED_GROWS;
 }
 
-static int fill_table(void *ctx, struct metrics_table *t)
+static int system_metrics_fill_table(void *ctx, struct metrics_table *t)
 {
 	auto_free const struct watched **list = NULL;
 	struct taking *k = ctx;
@@ -153,7 +153,7 @@ static int fill_table(void *ctx, struct metrics_table *t)
 
 /* ---- profiles ---- */
 
-static bool is_wanted(const struct profile_key *key, const struct watched *p)
+static bool system_metrics_is_wanted(const struct profile_key *key, const struct watched *p)
 {
 	if (!p)
 		return false;
@@ -164,7 +164,7 @@ static bool is_wanted(const struct profile_key *key, const struct watched *p)
 	       !strcmp(key->container, p->container.pod);
 }
 
-static int take_profile(void *ctx, const struct report *r)
+static int system_metrics_take_profile(void *ctx, const struct report *r)
 {
 	struct taking *k = ctx;
 
@@ -172,7 +172,8 @@ static int take_profile(void *ctx, const struct report *r)
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
 }
 
-static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *out, const char **why)
+static int system_metrics_fill_profile(void *ctx, const struct profile_key *key, struct pprof *out,
+				       const char **why)
 {
 	struct taking *k = ctx;
 	const struct watch *w = &k->state->watch;
@@ -182,15 +183,15 @@ static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *
 
 	k->profile = out;
 	for (u32 i = 0; i < z->nr && !err; i++)
-		if (is_wanted(key, watch_find(w, z->list[i].pid)))
-			err = session_show(z->list[i].session, 0, take_profile, k);
+		if (system_metrics_is_wanted(key, watch_find(w, z->list[i].pid)))
+			err = session_show(z->list[i].session, 0, system_metrics_take_profile, k);
 	if (all && !key->pid && !key->container[0])
-		err = session_show(all, 0, take_profile, k);
+		err = session_show(all, 0, system_metrics_take_profile, k);
 	else if (all && key->pid)
-		err = session_show(all, key->pid, take_profile, k);
+		err = session_show(all, key->pid, system_metrics_take_profile, k);
 	for (size_t i = 0; i < w->nr && all && key->container[0] && !err; i++)
-		if (is_wanted(key, &w->list[i]))
-			err = session_show(all, w->list[i].pid, take_profile, k);
+		if (system_metrics_is_wanted(key, &w->list[i]))
+			err = session_show(all, w->list[i].pid, system_metrics_take_profile, k);
 	if (!err && !k->nr_processes) {
 		*why = "no such process is traced";
 		return -ESRCH;
@@ -201,7 +202,7 @@ static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *
 void system_metrics_round(struct metrics *m, struct push *p, struct system_state *s)
 {
 	struct taking k = { .state = s };
-	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile };
 
 	metrics_round(m, &feed);
 	push_round(p, &feed);
@@ -210,7 +211,7 @@ void system_metrics_round(struct metrics *m, struct push *p, struct system_state
 void system_metrics_end(struct push *p, struct system_state *s)
 {
 	struct taking k = { .state = s };
-	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile };
 
 	push_end(p, &feed);
 }

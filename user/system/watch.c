@@ -31,7 +31,7 @@ static u64 hash_pid(pid_t pid)
 	return hash_u64((u64)pid);
 }
 
-static struct watched *find(const struct watch *w, pid_t pid)
+static struct watched *system_watch_find(const struct watch *w, pid_t pid)
 {
 	u32 item, at = 0;
 
@@ -43,7 +43,7 @@ static struct watched *find(const struct watch *w, pid_t pid)
 
 const struct watched *watch_find(const struct watch *w, pid_t pid)
 {
-	return find(w, pid);
+	return system_watch_find(w, pid);
 }
 
 int watch_init(struct watch *w, const struct watch_choice *choice, u32 max_procs)
@@ -104,7 +104,7 @@ static bool read_sizes(struct watched *p)
 	return true;
 }
 
-static bool measure(const struct watch *w, struct watched *p)
+static bool watch_measure(const struct watch *w, struct watched *p)
 {
 	if (!read_sizes(p))
 		return false;
@@ -113,7 +113,7 @@ static bool measure(const struct watch *w, struct watched *p)
 }
 
 /* Read who it is. False: it is not one of those to watch, or has ended. */
-static bool identify(const struct watch *w, struct watched *p)
+static bool system_watch_identify(const struct watch *w, struct watched *p)
 {
 	struct proc_stat stat;
 
@@ -131,7 +131,7 @@ static bool identify(const struct watch *w, struct watched *p)
 bool watch_identify(const struct watch *w, pid_t pid, struct watched *out)
 {
 	*out = (struct watched){ .pid = pid, .fd = -1 };
-	return identify(w, out);
+	return system_watch_identify(w, out);
 }
 
 static void read_details(struct watch *w, struct watched *p)
@@ -176,7 +176,7 @@ static void remove_at(struct watch *w, size_t i)
 }
 
 /* Make room: forget the quiet process that needs least, if that is less than @needs. */
-static bool evict(struct watch *w, u64 needs)
+static bool watch_evict(struct watch *w, u64 needs)
 {
 	size_t least = w->nr;
 
@@ -199,7 +199,7 @@ static bool evict(struct watch *w, u64 needs)
 }
 
 /* 0, also if @pid is not one to watch; or -ENOMEM. */
-static int add(struct watch *w, pid_t pid)
+static int watch_add(struct watch *w, pid_t pid)
 {
 	struct watched p = { .pid = pid, .first_ns = w->now_ns, .is_new = true, .fd = -1 };
 	char path[64];
@@ -212,9 +212,9 @@ static int add(struct watch *w, pid_t pid)
 		w->nr_missed += errno == ENOENT || errno == ESRCH;
 		return 0;
 	}
-	if (!measure(w, &p) || !identify(w, &p))
+	if (!watch_measure(w, &p) || !system_watch_identify(w, &p))
 		goto close;
-	if (w->nr >= w->max_procs && !evict(w, watched_needs(&p))) {
+	if (w->nr >= w->max_procs && !watch_evict(w, watched_needs(&p))) {
 		w->nr_evicted++;
 		goto close;
 	}
@@ -235,7 +235,7 @@ fail:
 static void take_birth(void *ctx, enum birth_kind kind, pid_t pid)
 {
 	struct watch *w = ctx;
-	struct watched *p = kind == BIRTH_EXEC ? find(w, pid) : NULL;
+	struct watched *p = kind == BIRTH_EXEC ? system_watch_find(w, pid) : NULL;
 
 	if (p)
 		p->is_new = true;
@@ -264,7 +264,7 @@ static bool has_newborn(struct watch *w)
 }
 
 /* Add all that /proc shows. */
-static int scan(struct watch *w)
+static int watch_scan(struct watch *w)
 {
 	pid_t *pids;
 	size_t nr;
@@ -274,8 +274,8 @@ static int scan(struct watch *w)
 		return err == -ENOMEM ? err : 0;
 	w->scan_ns = w->now_ns;
 	for (size_t i = 0; i < nr && !err; i++)
-		if (!find(w, pids[i]))
-			err = add(w, pids[i]);
+		if (!system_watch_find(w, pids[i]))
+			err = watch_add(w, pids[i]);
 	free(pids);
 	return err;
 }
@@ -289,14 +289,14 @@ static int look_for_new(struct watch *w)
 	if (w->births && births_read(w->births, take_birth, w))
 		w->scan_ns = 0;
 	if (!w->scan_ns || w->now_ns - w->scan_ns >= scan_every_ns || (!w->births && has_newborn(w)))
-		return scan(w);
+		return watch_scan(w);
 	for (size_t i = 0; i < w->nr_born && !err; i++)
-		if (!find(w, w->born[i]))
-			err = add(w, w->born[i]);
+		if (!system_watch_find(w, w->born[i]))
+			err = watch_add(w, w->born[i]);
 	return err;
 }
 
-static void judge(struct watch *w, struct watched *p)
+static void watch_judge(struct watch *w, struct watched *p)
 {
 	p->line = growth_is_possible(&p->growth) ? growth_estimate(&p->growth) : (struct growth_line){ 0 };
 	if (p->line.is_sure) {
@@ -327,15 +327,15 @@ int watch_look(struct watch *w)
 	for (size_t i = 0; i < w->nr;) {
 		struct watched *p = &w->list[i];
 
-		if ((p->is_new && p->first_ns != w->now_ns && !identify(w, p)) ||
-		    (p->first_ns != w->now_ns && !measure(w, p))) {
+		if ((p->is_new && p->first_ns != w->now_ns && !system_watch_identify(w, p)) ||
+		    (p->first_ns != w->now_ns && !watch_measure(w, p))) {
 			keep_end(w, p);
 			remove_at(w, i);
 			continue;
 		}
 		p->is_new = p->first_ns == w->now_ns;
 		w->resident += p->resident;
-		judge(w, p);
+		watch_judge(w, p);
 		i++;
 	}
 	w->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
@@ -344,7 +344,7 @@ int watch_look(struct watch *w)
 
 void watch_hold(struct watch *w, pid_t pid, bool is_held)
 {
-	struct watched *p = find(w, pid);
+	struct watched *p = system_watch_find(w, pid);
 
 	if (p)
 		p->is_held = is_held;
@@ -352,7 +352,7 @@ void watch_hold(struct watch *w, pid_t pid, bool is_held)
 
 void watch_measure_again(struct watch *w, pid_t pid)
 {
-	struct watched *p = find(w, pid);
+	struct watched *p = system_watch_find(w, pid);
 
 	/* A process that has ended keeps its last sizes until the next look. */
 	if (p && !read_sizes(p))
@@ -361,7 +361,7 @@ void watch_measure_again(struct watch *w, pid_t pid)
 
 void watch_refuse(struct watch *w, pid_t pid, u64 until_ns)
 {
-	struct watched *p = find(w, pid);
+	struct watched *p = system_watch_find(w, pid);
 
 	if (p)
 		p->refused_ns = until_ns;
@@ -376,7 +376,7 @@ u64 watched_growing_ns(const struct watch *w, const struct watched *p)
 
 /* ---- the order of reports ---- */
 
-static int compare(const void *a, const void *b)
+static int watch_compare(const void *a, const void *b)
 {
 	const struct watched *p = *(const struct watched *const *)a, *q = *(const struct watched *const *)b;
 	bool p_grows = p->state == WATCHED_GROWS, q_grows = q->state == WATCHED_GROWS;
@@ -398,7 +398,7 @@ int watch_rank(const struct watch *w, const struct watched ***out)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->nr; i++)
 		list[i] = &w->list[i];
-	qsort(list, w->nr, sizeof(*list), compare);
+	qsort(list, w->nr, sizeof(*list), watch_compare);
 	*out = list;
 	return 0;
 }

@@ -63,7 +63,7 @@ struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom)
 	return &z->answers[zoom->answer];
 }
 
-static void look(struct zooms *z, struct zoom *zoom)
+static void zoom_look(struct zooms *z, struct zoom *zoom)
 {
 	struct zoom_answer *f = zoom_answer_of(z, zoom);
 	enum answer_kind kind = f->kind;
@@ -82,7 +82,7 @@ static void look(struct zooms *z, struct zoom *zoom)
 	info("system: %s (pid %d): %s", f->comm, (int)f->pid, text);
 }
 
-static void end(struct zooms *z, struct watch *w, u32 i)
+static void zoom_end(struct zooms *z, struct watch *w, u32 i)
 {
 	struct zoom *zoom = &z->list[i];
 
@@ -104,7 +104,7 @@ void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why)
 	if (!f->nr_verdicts && answer_look(f, zoom->session, false))
 		debug("system: no answer on PID %d", (int)f->pid);
 	info("system: leaves %s (pid %d): %s", f->comm, (int)f->pid, why);
-	end(z, w, i);
+	zoom_end(z, w, i);
 }
 
 /* NULL = go on. */
@@ -186,7 +186,7 @@ static void say_begin(const struct watched *p)
 }
 
 /* Trace @p. Errors are logged. */
-static void begin(struct zooms *z, struct watch *w, const struct watched *p)
+static void zoom_begin(struct zooms *z, struct watch *w, const struct watched *p)
 {
 	struct zoom zoom = { .pid = p->pid, .start_time = p->start_time, .begin_ns = w->now_ns };
 	struct epoll_event event = { .events = EPOLLIN };
@@ -251,7 +251,7 @@ static void begin_one(struct zooms *z, struct watch *w)
 		return;
 	if (step.leave < z->nr)
 		zoom_leave(z, w, step.leave, step.why);
-	begin(z, w, step.trace);
+	zoom_begin(z, w, step.trace);
 }
 
 static void find_verdicts(struct zooms *z, u64 now_ns)
@@ -262,7 +262,7 @@ static void find_verdicts(struct zooms *z, u64 now_ns)
 
 		if (now_ns < zoom->next_verdict_ns)
 			continue;
-		look(z, zoom);
+		zoom_look(z, zoom);
 		nr = zoom_answer_of(z, zoom)->nr_verdicts;
 		zoom->next_verdict_ns = nr < ARRAY_SIZE(verdict_after_ns)
 						? zoom->begin_ns + verdict_after_ns[nr]
@@ -295,7 +295,7 @@ void zooms_end(struct zooms *z, struct watch *w)
 		struct zoom *zoom = &z->list[z->nr - 1];
 
 		if (session_running(zoom->session))
-			look(z, zoom);
-		end(z, w, z->nr - 1);
+			zoom_look(z, zoom);
+		zoom_end(z, w, z->nr - 1);
 	}
 }

@@ -56,7 +56,7 @@ void zoom_save_again(struct zoom_answer *a, struct session *s)
 }
 
 /* "costs it 12.0 % of a CPU, more than --max-cost 5 %" */
-static void write_price(const struct zooms *z, const struct zoom *zoom, char *text, size_t size)
+static void zoom_price_write_price(const struct zooms *z, const struct zoom *zoom, char *text, size_t size)
 {
 	u32 max = z->options->max_cost * 10;
 
@@ -79,7 +79,7 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 	u64 gap_ns = gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap;
 	char price[256], why[384];
 
-	write_price(z, zoom, price, sizeof(price));
+	zoom_price_write_price(z, zoom, price, sizeof(price));
 	snprintf(why, sizeof(why), "%s: it is traced again in %s", price,
 		 human_duration(gap_ns / SECOND_NS * SECOND_NS + SECOND_NS).text);
 	if (a->saving != SAVING_WINDOWS)
@@ -90,7 +90,7 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 }
 
 /* @times: the price by the limit. */
-static void save(struct zooms *z, struct watch *w, u32 i, double times)
+static void zoom_price_save(struct zooms *z, struct watch *w, u32 i, double times)
 {
 	struct zoom *zoom = &z->list[i];
 	struct zoom_answer *a = zoom_answer_of(z, zoom);
@@ -100,7 +100,7 @@ static void save(struct zooms *z, struct watch *w, u32 i, double times)
 	if (w->now_ns - since_ns < judge_after_ns)
 		return;
 	if (a->saving == SAVING_NOTHING) {
-		write_price(z, zoom, price, sizeof(price));
+		zoom_price_write_price(z, zoom, price, sizeof(price));
 		info("system: %s (pid %d): %s: stacks have %d frames from now on", a->comm, (int)a->pid,
 		     price, PRICE_FEW_FRAMES);
 		price_cut_stacks(zoom->session);
@@ -129,7 +129,7 @@ void zooms_price(struct zooms *z, struct watch *w)
 	if (!z->options->max_cost || !z->nr)
 		return;
 	if (z->list[busiest].price.permyriad > max)
-		save(z, w, busiest, z->list[busiest].price.permyriad / max);
+		zoom_price_save(z, w, busiest, z->list[busiest].price.permyriad / max);
 	else if (z->permyriad > machine)
-		save(z, w, busiest, z->permyriad / machine);
+		zoom_price_save(z, w, busiest, z->permyriad / machine);
 }
