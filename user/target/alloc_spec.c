@@ -24,7 +24,7 @@ static const struct {
 	{ "object", offsetof(struct alloc_spec, object) },
 };
 
-static const char **field_of(struct alloc_spec *spec, const char *key)
+static const char **alloc_spec_field_of(struct alloc_spec *spec, const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (!strcmp(key, fields[i].key))
@@ -48,7 +48,7 @@ static const char *parse_part(struct alloc_spec *spec, char *part)
 		spec->arg = arg;
 		return NULL;
 	}
-	field = field_of(spec, part);
+	field = alloc_spec_field_of(spec, part);
 	if (!field)
 		return "keys are malloc, calloc, realloc, free, arg and object";
 	if (*field)

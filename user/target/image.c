@@ -26,7 +26,7 @@ struct phdr {
 	u64 offset, vaddr, file_size, align;
 };
 
-static int read_at(const struct bytes *b, u64 pos, void *buf, size_t size)
+static int image_read_at(const struct bytes *b, u64 pos, void *buf, size_t size)
 {
 	ssize_t n;
 	int err;
@@ -43,17 +43,17 @@ static int read_at(const struct bytes *b, u64 pos, void *buf, size_t size)
 	return (size_t)n == size ? 0 : -ENOEXEC;
 }
 
-static u16 get16(const struct bytes *b, u16 v)
+static u16 image_get16(const struct bytes *b, u16 v)
 {
 	return b->is_swapped ? __builtin_bswap16(v) : v;
 }
 
-static u32 get32(const struct bytes *b, u32 v)
+static u32 image_get32(const struct bytes *b, u32 v)
 {
 	return b->is_swapped ? __builtin_bswap32(v) : v;
 }
 
-static u64 get64(const struct bytes *b, u64 v)
+static u64 image_get64(const struct bytes *b, u64 v)
 {
 	return b->is_swapped ? __builtin_bswap64(v) : v;
 }
@@ -65,24 +65,24 @@ static struct phdr get_phdr(const struct bytes *b, bool is_64bit, const u8 *raw)
 
 	if (is_64bit) {
 		memcpy(&p64, raw, sizeof(p64));
-		return (struct phdr){ .type = get32(b, p64.p_type),
-				      .flags = get32(b, p64.p_flags),
-				      .offset = get64(b, p64.p_offset),
-				      .vaddr = get64(b, p64.p_vaddr),
-				      .file_size = get64(b, p64.p_filesz),
-				      .align = get64(b, p64.p_align) };
+		return (struct phdr){ .type = image_get32(b, p64.p_type),
+				      .flags = image_get32(b, p64.p_flags),
+				      .offset = image_get64(b, p64.p_offset),
+				      .vaddr = image_get64(b, p64.p_vaddr),
+				      .file_size = image_get64(b, p64.p_filesz),
+				      .align = image_get64(b, p64.p_align) };
 	}
 	memcpy(&p32, raw, sizeof(p32));
-	return (struct phdr){ .type = get32(b, p32.p_type),
-			      .flags = get32(b, p32.p_flags),
-			      .offset = get32(b, p32.p_offset),
-			      .vaddr = get32(b, p32.p_vaddr),
-			      .file_size = get32(b, p32.p_filesz),
-			      .align = get32(b, p32.p_align) };
+	return (struct phdr){ .type = image_get32(b, p32.p_type),
+			      .flags = image_get32(b, p32.p_flags),
+			      .offset = image_get32(b, p32.p_offset),
+			      .vaddr = image_get32(b, p32.p_vaddr),
+			      .file_size = image_get32(b, p32.p_filesz),
+			      .align = image_get32(b, p32.p_align) };
 }
 
 /* Round @n up to 4 or 8 bytes; @n is a 32-bit length, so that nothing overflows. */
-static u64 padded(u64 n, u64 align)
+static u64 image_padded(u64 n, u64 align)
 {
 	return (n + align - 1) & ~(align - 1);
 }
@@ -97,19 +97,19 @@ static void find_build_id(struct image *image, const struct bytes *b, const u8 *
 		u64 name, desc, name_len, desc_len;
 
 		memcpy(&note, notes + pos, sizeof(note));
-		name_len = get32(b, note.n_namesz);
-		desc_len = get32(b, note.n_descsz);
+		name_len = image_get32(b, note.n_namesz);
+		desc_len = image_get32(b, note.n_descsz);
 		name = pos + sizeof(note);
-		desc = name + padded(name_len, align);
+		desc = name + image_padded(name_len, align);
 		if (desc > size || desc_len > size - desc)
 			return;
-		if (get32(b, note.n_type) == NT_GNU_BUILD_ID && name_len == 4 &&
+		if (image_get32(b, note.n_type) == NT_GNU_BUILD_ID && name_len == 4 &&
 		    memcmp(notes + name, "GNU", 4) == 0 && desc_len > 0 && desc_len <= IMAGE_BUILD_ID_MAX) {
 			memcpy(image->build_id, notes + desc, desc_len);
 			image->build_id_len = desc_len;
 			return;
 		}
-		pos = desc + padded(desc_len, align);
+		pos = desc + image_padded(desc_len, align);
 		if (pos > size)
 			return;
 	}
@@ -123,7 +123,7 @@ static void read_notes(struct image *image, const struct bytes *b, const struct 
 
 	if (!notes)
 		return;
-	if (read_at(b, b->memory ? memory_bias + p->vaddr : b->base + p->offset, notes, size))
+	if (image_read_at(b, b->memory ? memory_bias + p->vaddr : b->base + p->offset, notes, size))
 		return;
 	find_build_id(image, b, notes, size, p->align == 8 ? 8 : 4);
 }
@@ -168,7 +168,7 @@ static int read_phdrs(struct image *image, const struct bytes *b, u64 offset, u3
 		return -ENOMEM;
 	if (offset > INT64_MAX - b->base)
 		return -ENOEXEC;
-	err = read_at(b, b->base + offset, raw, nr * size);
+	err = image_read_at(b, b->base + offset, raw, nr * size);
 	if (err)
 		return err;
 	image->header_hash = hash_bytes(raw, nr * size, image->header_hash);
@@ -200,7 +200,7 @@ static int read_image(struct image *image, struct bytes *b)
 	int err;
 
 	*image = (struct image){ 0 };
-	err = read_at(b, b->base, &h.e32, sizeof(h.e32));
+	err = image_read_at(b, b->base, &h.e32, sizeof(h.e32));
 	if (err)
 		return err;
 	if (memcmp(h.ident, ELFMAG, SELFMAG) != 0 || h.ident[EI_DATA] < ELFDATA2LSB ||
@@ -210,15 +210,15 @@ static int read_image(struct image *image, struct bytes *b)
 	b->is_swapped = h.ident[EI_DATA] != native;
 	image->is_64bit = h.ident[EI_CLASS] == ELFCLASS64;
 	if (image->is_64bit) {
-		err = read_at(b, b->base, &h.e64, sizeof(h.e64));
+		err = image_read_at(b, b->base, &h.e64, sizeof(h.e64));
 		if (err)
 			return err;
 	}
-	image->machine = get16(b, h.e32.e_machine); /* at the same offset in both classes */
+	image->machine = image_get16(b, h.e32.e_machine); /* at the same offset in both classes */
 	image->header_hash = hash_bytes(&h, sizeof(h), 0);
-	nr = get16(b, image->is_64bit ? h.e64.e_phnum : h.e32.e_phnum);
-	size = get16(b, image->is_64bit ? h.e64.e_phentsize : h.e32.e_phentsize);
-	offset = image->is_64bit ? get64(b, h.e64.e_phoff) : get32(b, h.e32.e_phoff);
+	nr = image_get16(b, image->is_64bit ? h.e64.e_phnum : h.e32.e_phnum);
+	size = image_get16(b, image->is_64bit ? h.e64.e_phentsize : h.e32.e_phentsize);
+	offset = image->is_64bit ? image_get64(b, h.e64.e_phoff) : image_get32(b, h.e32.e_phoff);
 	if (nr > PHDRS_MAX || (nr > 0 && size != (image->is_64bit ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr))))
 		return -ENOEXEC;
 	return read_phdrs(image, b, offset, nr);

@@ -88,7 +88,7 @@ static int identify_by_fstat(int fd, struct file_identity *id)
 }
 
 /* Identity of @fd, from the kernel alone, without asking a file server. */
-static int identify(int fd, struct file_identity *id)
+static int mapped_file_identify(int fd, struct file_identity *id)
 {
 	struct statx st;
 
@@ -135,7 +135,7 @@ int mapped_file_find(const struct file_source *s, const struct map_line *line, i
 		*fd = open_under_root(s, line->path);
 	if (*fd < 0)
 		return -ENOENT;
-	err = identify(*fd, id);
+	err = mapped_file_identify(*fd, id);
 	if (err) {
 		close(*fd);
 		*fd = -1;
@@ -149,7 +149,8 @@ bool mapped_file_has_path(const struct file_source *s, const struct map_line *li
 	auto_close int fd = open_under_root(s, line->path);
 	struct file_identity other = { 0 };
 
-	return fd >= 0 && identify(fd, &other) == 0 && other.dev == id->dev && other.ino == id->ino;
+	return fd >= 0 && mapped_file_identify(fd, &other) == 0 && other.dev == id->dev &&
+	       other.ino == id->ino;
 }
 
 /* One attempt to open a file, shared by the waiting thread and by the thread that may block forever. */
@@ -204,7 +205,7 @@ static bool report_piece(struct opening *o)
  * Let a file server bring the file now, into the kernel's cache, because later reads wait for it without limit. When
  * a probe is placed, the kernel reads the file while it holds a lock that each fork on the machine needs.
  */
-static int fetch(struct opening *o)
+static int mapped_file_fetch(struct opening *o)
 {
 	auto_free void *piece = is_served(o->fd) ? malloc(FETCH_PIECE) : NULL;
 
@@ -230,7 +231,7 @@ static int open_now(struct opening *o)
 		o->path_fd = open(o->path, O_PATH | O_CLOEXEC);
 	if (o->path_fd < 0)
 		return -errno;
-	err = identify(o->path_fd, &id);
+	err = mapped_file_identify(o->path_fd, &id);
 	if (err)
 		return err;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->path_fd);
@@ -240,10 +241,10 @@ static int open_now(struct opening *o)
 	err = image_read_file(&o->image, o->fd);
 	if (err == -ENOEXEC)
 		o->image = (struct image){ 0 };
-	return err && err != -ENOEXEC ? err : fetch(o);
+	return err && err != -ENOEXEC ? err : mapped_file_fetch(o);
 }
 
-static void *opener(void *arg)
+static void *mapped_file_opener(void *arg)
 {
 	struct opening *o = arg;
 	bool is_abandoned;
@@ -263,7 +264,7 @@ static void *opener(void *arg)
 }
 
 /* Signals belong to the threads that handle them. */
-static int start_opener(struct opening *o)
+static int mapped_file_start_opener(struct opening *o)
 {
 	sigset_t all, old;
 	pthread_attr_t attr;
@@ -277,7 +278,7 @@ static int start_opener(struct opening *o)
 	pthread_attr_setstacksize(&attr, OPENER_STACK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &attr, opener, o);
+	err = pthread_create(&thread, &attr, mapped_file_opener, o);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	/* EAGAIN of a thread is lack of memory or of threads, and nothing that the file could mend. */
@@ -335,7 +336,7 @@ static int open_limited(struct opening *o, int *fd, struct image *image)
 	o->fd = -1;
 	pthread_mutex_init(&o->lock, NULL);
 	init_done(&o->done);
-	err = start_opener(o);
+	err = mapped_file_start_opener(o);
 	if (err) {
 		opening_free(o);
 		return err;

@@ -139,7 +139,7 @@ bool module_table_is_remote(const struct module_table *t)
 	return t->is_remote;
 }
 
-static u64 hash_of(u64 dev, u64 ino)
+static u64 module_hash_of(u64 dev, u64 ino)
 {
 	u64 key[] = { dev, ino };
 
@@ -151,7 +151,7 @@ static struct module_entry *next_entry(const struct module_table *t, u64 dev, u6
 {
 	u32 item;
 
-	while ((item = hash_index_next(&t->by_file, hash_of(dev, ino), at)) != HASH_NO_ITEM)
+	while ((item = hash_index_next(&t->by_file, module_hash_of(dev, ino), at)) != HASH_NO_ITEM)
 		if (t->entries[item]->module.dev == dev && t->entries[item]->module.ino == ino)
 			return t->entries[item];
 	return NULL;
@@ -163,7 +163,7 @@ static char *copy_without_end(const char *text, size_t cut)
 	return strndup(text, strlen(text) - cut);
 }
 
-static int make_room(struct module_table *t)
+static int module_make_room(struct module_table *t)
 {
 	return t->nr == MODULES_MAX ? -ENOSPC : array_reserve(t->entries, t->max, t->nr + 1);
 }
@@ -182,9 +182,9 @@ static int entry_new(struct module_table *t, char *path, const char *root, u64 d
 	e->module.root = strdup(root);
 	if (!path || !e->module.root)
 		goto undo_entry;
-	err = make_room(t);
+	err = module_make_room(t);
 	if (!err)
-		err = hash_index_add(&t->by_file, hash_of(dev, ino), (u32)t->nr);
+		err = hash_index_add(&t->by_file, module_hash_of(dev, ino), (u32)t->nr);
 	if (err)
 		goto undo_entry;
 	e->module.dev = dev;
@@ -408,7 +408,7 @@ static int entry_from_memory(struct maps_reading *r, const struct map_line *line
 	return *out ? 0 : add_entry(r, line, NULL, &image, &no_fd, out);
 }
 
-static bool is_silent(const struct module_table *t, u64 dev)
+static bool module_is_silent(const struct module_table *t, u64 dev)
 {
 	for (size_t i = 0; i < t->nr_silent; i++)
 		if (t->silent[i] == dev)
@@ -441,7 +441,7 @@ static int file_entry(struct maps_reading *r, const struct map_line *line, struc
 	*out = find_entry(r->table, line, &id, NULL);
 	if (*out)
 		return 0;
-	if (is_silent(r->table, id.dev))
+	if (module_is_silent(r->table, id.dev))
 		return entry_from_memory(r, line, out);
 	err = mapped_file_open(path_fd, &fd, &image);
 	if (err == -ETIMEDOUT)
@@ -462,7 +462,7 @@ static int file_entry(struct maps_reading *r, const struct map_line *line, struc
 }
 
 /* Find or make the module of @line. *@out is NULL for code that is in no file, or if the table is full. */
-static int entry_of(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
+static int module_entry_of(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
 {
 	int err = 0;
 
@@ -480,7 +480,7 @@ static int entry_of(struct maps_reading *r, const struct map_line *line, struct 
 	return err;
 }
 
-static int add_mapping(struct maps_reading *r, const struct map_line *line)
+static int module_add_mapping(struct maps_reading *r, const struct map_line *line)
 {
 	struct module_entry *e;
 	int err;
@@ -490,7 +490,7 @@ static int add_mapping(struct maps_reading *r, const struct map_line *line)
 	err = array_reserve(r->maps, r->max, r->nr + 1);
 	if (err)
 		return err;
-	err = entry_of(r, line, &e);
+	err = module_entry_of(r, line, &e);
 	if (err)
 		return err;
 	r->maps[r->nr++] = (struct mapping){ .start = line->start,
@@ -501,20 +501,20 @@ static int add_mapping(struct maps_reading *r, const struct map_line *line)
 	return 0;
 }
 
-static bool continues(const struct mapping *m, const struct map_line *line)
+static bool module_continues(const struct mapping *m, const struct map_line *line)
 {
 	return m->end == line->start && m->file_offset + (m->end - m->start) == line->offset;
 }
 
 /* A copy of code stands in the place of a part of a file's mapping, before, between or behind others. */
-static void add_copy(struct maps_reading *r, const struct map_line *line)
+static void module_add_copy(struct maps_reading *r, const struct map_line *line)
 {
 	struct mapping *last = r->nr ? &r->maps[r->nr - 1] : NULL;
 
-	if (last && last->module && continues(last, line)) {
+	if (last && last->module && module_continues(last, line)) {
 		last->end = line->end;
 		r->ends_in_copy = true;
-	} else if (continues(&r->copy, line)) {
+	} else if (module_continues(&r->copy, line)) {
 		r->copy.end = line->end;
 	} else {
 		r->copy = (struct mapping){ .start = line->start,
@@ -542,15 +542,15 @@ static void join_copies(struct maps_reading *r)
 	r->copy = (struct mapping){ 0 };
 }
 
-static int add_line(struct maps_reading *r, const struct map_line *line)
+static int module_add_line(struct maps_reading *r, const struct map_line *line)
 {
 	int err;
 
 	if (line->is_copy) {
-		add_copy(r, line);
+		module_add_copy(r, line);
 		return 0;
 	}
-	err = add_mapping(r, line);
+	err = module_add_mapping(r, line);
 	if (!err)
 		join_copies(r);
 	return err;
@@ -567,7 +567,7 @@ static u64 hash_line(u64 hash, const struct map_line *line)
  * Read all lines of @pid once, and fill r->maps if @want_mappings. Returns 0, or -ESRCH if the process gave up its
  * memory meanwhile.
  */
-static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
+static int module_read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
 {
 	struct maps_reader *reader;
 	struct map_line line;
@@ -587,7 +587,7 @@ static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
 		if (!maps_is_code(&line))
 			continue;
 		r->hash = hash_line(r->hash, &line);
-		more = want_mappings ? add_line(r, &line) : 0;
+		more = want_mappings ? module_add_line(r, &line) : 0;
 		if (more)
 			break;
 	}
@@ -605,7 +605,7 @@ static int read_mappings(struct maps_reading *r, pid_t pid)
 	r->ends_in_copy = false;
 	r->copy = (struct mapping){ 0 };
 	file_source_init(&r->source, pid);
-	err = read_lines(r, pid, true);
+	err = module_read_lines(r, pid, true);
 	file_source_fini(&r->source);
 	return err;
 }
@@ -615,7 +615,7 @@ int mapping_list_read(struct mapping_list *list, struct module_table *t, pid_t p
 	struct maps_reading r = { .table = t };
 	int err;
 
-	err = read_lines(&r, pid, false);
+	err = module_read_lines(&r, pid, false);
 	if (!err && list->epoch > 0 && r.hash == list->hash)
 		return 0;
 	/* An exec during the read looks like the end of the process. The next attempt finds the new program. */

@@ -185,7 +185,7 @@ static const struct {
 _Static_assert(ARRAY_SIZE(mimalloc) <= 64, "own_api.found has a bit for each");
 
 /* The rest of @name behind @begin; NULL if it begins otherwise. */
-static const char *behind(const char *name, const char *begin)
+static const char *own_api_behind(const char *name, const char *begin)
 {
 	size_t len = strlen(begin);
 
@@ -195,9 +195,9 @@ static const char *behind(const char *name, const char *begin)
 /* @name without the word that the functions of heaps have. */
 static const char *without_heap(const char *name)
 {
-	const char *rest = behind(name, "heap_");
+	const char *rest = own_api_behind(name, "heap_");
 
-	rest = rest ? rest : behind(name, "theap_");
+	rest = rest ? rest : own_api_behind(name, "theap_");
 	return rest ? rest : name;
 }
 
@@ -253,7 +253,8 @@ static void see_ending(struct own_api_list *list, size_t a, const char *symbol)
 void own_api_see(struct own_api_list *list, const char *symbol)
 {
 	for (size_t a = 0; a < ARRAY_SIZE(allocators); a++) {
-		const char *prefix = allocators[a].prefix, *stem = prefix ? behind(symbol, prefix) : NULL;
+		const char *prefix = allocators[a].prefix,
+			   *stem = prefix ? own_api_behind(symbol, prefix) : NULL;
 		const struct alloc_fn *row;
 		bool in_heap;
 
@@ -276,7 +277,7 @@ size_t own_api_settle(struct own_api_list *list)
 }
 
 /* Where argument @n is, if one stands before all others. */
-static u8 shifted(u8 n, bool is_shifted)
+static u8 own_api_shifted(u8 n, bool is_shifted)
 {
 	return n && is_shifted ? n + 1 : n;
 }
@@ -286,7 +287,7 @@ int own_api_row(const struct own_api_list *list, struct alloc_table *table, cons
 {
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct own_api *api = &list->apis[i];
-		const char *stem = behind(symbol, api->prefix);
+		const char *stem = own_api_behind(symbol, api->prefix);
 		const struct alloc_fn *found;
 		struct alloc_fn row;
 		bool in_heap;
@@ -301,11 +302,11 @@ int own_api_row(const struct own_api_list *list, struct alloc_table *table, cons
 			return known;
 		row = *found;
 		row.symbol = row.name = symbol;
-		row.size_arg = shifted(row.size_arg, in_heap);
-		row.count_arg = shifted(row.count_arg, in_heap);
-		row.old_arg = shifted(row.old_arg, in_heap);
-		row.out_arg = shifted(row.out_arg, in_heap);
-		row.align_arg = shifted(row.align_arg, in_heap);
+		row.size_arg = own_api_shifted(row.size_arg, in_heap);
+		row.count_arg = own_api_shifted(row.count_arg, in_heap);
+		row.old_arg = own_api_shifted(row.old_arg, in_heap);
+		row.out_arg = own_api_shifted(row.out_arg, in_heap);
+		row.align_arg = own_api_shifted(row.align_arg, in_heap);
 		return alloc_fn_add(table, &row);
 	}
 	return 0;

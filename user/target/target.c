@@ -35,7 +35,7 @@ enum {
 	REREAD_NS = 100 * 1000 * 1000,
 };
 
-static int refuse(int err, pid_t pid, const char *comm, const char *why)
+static int target_refuse(int err, pid_t pid, const char *comm, const char *why)
 {
 	if (comm)
 		error("target: PID %d (%s): %s", pid, comm, why);
@@ -53,7 +53,7 @@ static int open_pidfd(pid_t pid)
 }
 
 /* A process descriptor is readable once the whole process has ended. */
-static bool has_ended(int pidfd)
+static bool target_has_ended(int pidfd)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
@@ -66,17 +66,17 @@ static int check_kind(pid_t pid, const struct proc_stat *stat, const struct proc
 	char why[96];
 
 	if (pid == getpid())
-		return refuse(-EINVAL, pid, stat->comm, "is heaptap itself");
+		return target_refuse(-EINVAL, pid, stat->comm, "is heaptap itself");
 	if (stat->is_kernel_thread)
-		return refuse(-EINVAL, pid, stat->comm, "is a kernel thread");
+		return target_refuse(-EINVAL, pid, stat->comm, "is a kernel thread");
 	if (status->tgid != pid) {
 		snprintf(why, sizeof(why), "is a thread of process %d: name that one", status->tgid);
-		return refuse(-EINVAL, pid, stat->comm, why);
+		return target_refuse(-EINVAL, pid, stat->comm, why);
 	}
 	if (stat->state == 'Z' && stat->nr_threads < 2)
-		return refuse(-ESRCH, pid, stat->comm, "is a zombie: it has ended already");
+		return target_refuse(-ESRCH, pid, stat->comm, "is a zombie: it has ended already");
 	if (!status->has_memory)
-		return refuse(-ESRCH, pid, stat->comm, "is exiting");
+		return target_refuse(-ESRCH, pid, stat->comm, "is exiting");
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static int read_identity(struct target *t)
 	if (!err)
 		err = proc_read_status(&status, proc_reader(t->pid));
 	if (err)
-		return refuse(err, t->pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
+		return target_refuse(err, t->pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
 	err = check_kind(t->pid, &stat, &status);
 	if (err)
 		return err;
@@ -118,15 +118,15 @@ static int read_identity(struct target *t)
 	snprintf(t->comm, sizeof(t->comm), "%.*s", COMM_KNOWN_LEN, stat.comm);
 	err = proc_exe(&t->exe, t->pid);
 	if (err == -ENOMEM)
-		return refuse(err, t->pid, t->comm, strerror(-err));
+		return target_refuse(err, t->pid, t->comm, strerror(-err));
 	if (err) {
 		debug("target: PID %d (%s): exe: %s", t->pid, t->comm, strerror(-err));
 		t->exe = strdup("");
 		if (!t->exe)
-			return refuse(-ENOMEM, t->pid, t->comm, strerror(ENOMEM));
+			return target_refuse(-ENOMEM, t->pid, t->comm, strerror(ENOMEM));
 	}
 	if (target_is_emulator(t->exe))
-		return refuse(
+		return target_refuse(
 			-EINVAL, t->pid, t->comm,
 			"runs the code of another program by itself and would take probes for a part of it");
 	err = proc_is_32bit(&t->is_32bit, t->pid);
@@ -141,7 +141,7 @@ int target_new(struct target **out, pid_t pid)
 	int err;
 
 	if (!t)
-		return refuse(-ENOMEM, pid, NULL, strerror(ENOMEM));
+		return target_refuse(-ENOMEM, pid, NULL, strerror(ENOMEM));
 	t->pid = pid;
 	t->exit_status = -1;
 	/*
@@ -150,14 +150,14 @@ int target_new(struct target **out, pid_t pid)
 	 */
 	t->pidfd = open_pidfd(pid);
 	if (t->pidfd == -ESRCH) {
-		err = refuse(-ESRCH, pid, NULL, "no such process");
+		err = target_refuse(-ESRCH, pid, NULL, "no such process");
 		goto undo_new;
 	}
 	err = read_identity(t);
 	if (err)
 		goto undo_new;
 	if (!target_is_alive(t)) {
-		err = refuse(-ESRCH, pid, t->comm, "has ended");
+		err = target_refuse(-ESRCH, pid, t->comm, "has ended");
 		goto undo_new;
 	}
 	*out = t;
@@ -279,7 +279,7 @@ bool target_is_alive(const struct target *t)
 	if (t->has_exited)
 		return false;
 	if (t->pidfd >= 0)
-		return !has_ended(t->pidfd);
+		return !target_has_ended(t->pidfd);
 	if (proc_read_stat(&stat, t->pid) != 0 || stat.start_time != t->start_time)
 		return false;
 	return stat.state != 'X' && (stat.state != 'Z' || stat.nr_threads > 1);
@@ -304,7 +304,7 @@ bool target_is_reused(const struct target *t)
 }
 
 /* The file that the process executes, among its mappings; NULL = not known. */
-static struct module *program_of(const struct target *t)
+static struct module *target_program_of(const struct target *t)
 {
 	for (size_t i = 0; i < t->maps.nr; i++)
 		if (t->maps.maps[i].module && !strcmp(t->maps.maps[i].module->path, t->exe))
@@ -314,7 +314,7 @@ static struct module *program_of(const struct target *t)
 
 const char *target_program(const struct target *t)
 {
-	const struct module *m = program_of(t);
+	const struct module *m = target_program_of(t);
 
 	return m ? module_name(m) : t->exe;
 }
@@ -322,7 +322,7 @@ const char *target_program(const struct target *t)
 /* Programs are named as the user knows them: by the link that was executed. */
 static int read_link(struct target *t)
 {
-	struct module *m = program_of(t);
+	struct module *m = target_program_of(t);
 	auto_free char *link = NULL;
 	int err = m ? program_link(&link, t->pid, t->exe, t->comm) : 0;
 
@@ -395,7 +395,7 @@ int target_threads(const struct target *t, pid_t **tids, size_t *nr)
 }
 
 /* Does @pid run the program @name? 1 or 0, or -ENOMEM. */
-static int is_named(pid_t pid, const char *name)
+static int target_is_named(pid_t pid, const char *name)
 {
 	struct proc_stat stat;
 	auto_free char *exe = NULL;
@@ -461,7 +461,7 @@ static ssize_t filter_by_name(pid_t *pids, size_t nr, const char *name)
 	for (size_t i = 0; i < nr; i++) {
 		int found = pids[i] == getpid() ? 0
 			    : is_path		? runs_file(pids[i], &file)
-						: is_named(pids[i], name);
+						: target_is_named(pids[i], name);
 
 		if (found < 0)
 			return found;

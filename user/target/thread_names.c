@@ -55,7 +55,7 @@ void thread_names_note(struct thread_names *t, u32 pid, u32 tid)
 	t->nr_due++;
 }
 
-static bool read_name(char name[THREAD_NAME_LEN], u32 pid, u32 tid)
+static bool thread_names_read_name(char name[THREAD_NAME_LEN], u32 pid, u32 tid)
 {
 	char path[64];
 	auto_close int fd = -1;
@@ -86,7 +86,7 @@ void thread_names_look(struct thread_names *t, u64 now_ns, bool is_last,
 		if (is_last || now_ns >= s->due_ns) {
 			s->due_ns = now_ns + AGAIN_NS;
 			s->nr_looks++;
-			if (read_name(name, s->pid, s->tid) && strcmp(name, s->name) != 0) {
+			if (thread_names_read_name(name, s->pid, s->tid) && strcmp(name, s->name) != 0) {
 				memcpy(s->name, name, sizeof(name));
 				say(ctx, s->pid, s->tid, name);
 			}
