@@ -32,7 +32,7 @@ u64 meter_elapsed_ns(const struct meter *m)
 }
 
 /* @n in the time between the last two samples, for each @unit_ns of it. */
-static u64 rate(const struct meter *m, u64 n, u64 unit_ns)
+static u64 meter_rate(const struct meter *m, u64 n, u64 unit_ns)
 {
 	u64 time_ns = m->now.time_ns - m->before.time_ns;
 
@@ -44,12 +44,12 @@ u64 meter_events_per_s(const struct meter *m)
 	u64 then = m->before.sums.events, now = m->now.sums.events;
 
 	/* The counts of a process that executes another program begin anew. */
-	return rate(m, now > then ? now - then : 0, 1000000000);
+	return meter_rate(m, now > then ? now - then : 0, 1000000000);
 }
 
 u32 meter_cpu_permille(const struct meter *m)
 {
-	return (u32)rate(m, m->now.cpu_ns - m->before.cpu_ns, 1000);
+	return (u32)meter_rate(m, m->now.cpu_ns - m->before.cpu_ns, 1000);
 }
 
 s64 meter_growth(const struct meter *m, u64 *time_ns)

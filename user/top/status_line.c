@@ -41,7 +41,7 @@ static void write_clock(u64 ns, char *text, size_t size)
 		snprintf(text, size, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, s / 3600, s / 60 % 60, s % 60);
 }
 
-static void write_growth(const struct meter *m, char *text, size_t size)
+static void status_line_write_growth(const struct meter *m, char *text, size_t size)
 {
 	u64 time_ns;
 	s64 grown = meter_growth(m, &time_ns);
@@ -59,7 +59,7 @@ static void write_parts(const struct meter *m, struct part_text parts[NR_PARTS])
 	snprintf(parts[PART_LIVE].text, size, "live %s", human_bytes(sums->live_bytes).text);
 	snprintf(parts[PART_BLOCKS].text, size, "in %s block%s", human_count(sums->live_blocks).text,
 		 sums->live_blocks == 1 ? "" : "s");
-	write_growth(m, parts[PART_GROWTH].text, size);
+	status_line_write_growth(m, parts[PART_GROWTH].text, size);
 	snprintf(parts[PART_EVENTS].text, size, "%s events/s", human_count(meter_events_per_s(m)).text);
 	snprintf(parts[PART_LOST].text, size, "lost %s", human_count(sums->lost).text);
 	snprintf(parts[PART_COST].text, size, "heaptap %s of a CPU",

@@ -66,7 +66,7 @@ static u64 resident_bytes(const struct report *r)
 	return sum;
 }
 
-static const struct report_process *process_of(const struct report *r, const struct top_row *row)
+static const struct report_process *top_process_of(const struct report *r, const struct top_row *row)
 {
 	for (size_t i = 0; row && i < r->nr_processes; i++)
 		if (r->processes[i].target == row->of)
@@ -87,7 +87,7 @@ static struct report_options pane_options(const struct top_session *run)
 static int write_caller(struct top_session *run, const struct report *r, FILE *out)
 {
 	const struct top_row *row = top_state_row(&run->state);
-	const struct report_process *p = process_of(r, row);
+	const struct report_process *p = top_process_of(r, row);
 	struct report shown = *r;
 
 	if (!p)
@@ -132,7 +132,7 @@ static int show_stack(struct top_session *run, const struct report *r)
 	return 0;
 }
 
-static int take_rows(struct top_session *run, const struct report *r, bool is_tick)
+static int top_take_rows(struct top_session *run, const struct report *r, bool is_tick)
 {
 	struct top_state *t = &run->state;
 	const struct top_row *row = top_state_row(t);
@@ -156,14 +156,14 @@ static int look_at(void *ctx, const struct report *r)
 {
 	const struct top_look *look = ctx;
 	struct top_state *t = &look->run->state;
-	int err = t->is_frozen ? 0 : take_rows(look->run, r, look->is_tick);
+	int err = t->is_frozen ? 0 : top_take_rows(look->run, r, look->is_tick);
 
 	if (!err)
 		err = top_rows_name(&t->rows, r, t->first, top_state_room(t));
 	return err || t->pane != TOP_STACK_PANE ? err : show_stack(look->run, r);
 }
 
-static void look(struct top_session *run, bool is_tick)
+static void top_show_look(struct top_session *run, bool is_tick)
 {
 	struct top_look l = { run, is_tick };
 	int err = session_show(run->top->session, 0, look_at, &l);
@@ -172,7 +172,7 @@ static void look(struct top_session *run, bool is_tick)
 		error("top: %s", strerror(-err));
 }
 
-static void draw(struct top_session *run)
+static void top_draw(struct top_session *run)
 {
 	struct top_state *t = &run->state;
 	enum log_level level;
@@ -184,7 +184,7 @@ static void draw(struct top_session *run)
 }
 
 /* Measure the cost of a call in one second of ten, because measuring has a cost, too. Without calls it goes on. */
-static void measure(struct top_session *run)
+static void top_measure(struct top_session *run)
 {
 	struct top_head *h = &run->state.head;
 	bool is_due = run->nr_ticks++ % MEASURE_EVERY == 0 || !h->call_cost_ns;
@@ -201,26 +201,26 @@ static void measure(struct top_session *run)
 	run->calls = h->calls;
 }
 
-static void tick(struct top_session *run)
+static void top_tick(struct top_session *run)
 {
 	struct meter_sample sample = meter_look(run->top->session);
 
 	/* Processes that have ended are noticed here. */
 	session_running(run->top->session);
 	meter_add(&run->state.meter, &sample);
-	look(run, true);
-	measure(run);
+	top_show_look(run, true);
+	top_measure(run);
 	run->next_tick_ns = clock_now_ns() + TICK_NS;
 }
 
 /* ---- what keys ask for ---- */
 
 /* Say on the screen what takes a while. */
-static void say(struct top_session *run, const char *text)
+static void top_say(struct top_session *run, const char *text)
 {
 	snprintf(run->state.message, sizeof(run->state.message), "%s", text);
 	run->state.message_level = LOG_INFO;
-	draw(run);
+	top_draw(run);
 	run->state.message[0] = '\0';
 }
 
@@ -231,7 +231,7 @@ static bool can_scan(struct top_session *run)
 	return run->top->options->scan != SCAN_NEVER && run->top->has_source;
 }
 
-static void scan(struct top_session *run)
+static void top_scan(struct top_session *run)
 {
 	session_scan(run->top->session, NULL, false);
 	run->state.verdict_ns = clock_now_ns();
@@ -245,7 +245,7 @@ struct top_oldest {
 	u32 row;
 };
 
-static int visit_block(void *ctx, const struct heap_block *b)
+static int top_visit_block(void *ctx, const struct heap_block *b)
 {
 	struct top_oldest *o = ctx;
 
@@ -260,12 +260,12 @@ static int find_oldest(void *ctx, const struct report *r)
 {
 	struct top_oldest *o = ctx;
 	const struct top_row *row = top_state_row(&o->run->state);
-	const struct report_process *p = process_of(r, row);
+	const struct report_process *p = top_process_of(r, row);
 
 	if (!p)
 		return 0;
 	o->row = row->row.id;
-	return heap_for_each_block(p->heap, visit_block, o);
+	return heap_for_each_block(p->heap, top_visit_block, o);
 }
 
 struct top_answer {
@@ -288,7 +288,7 @@ static int write_why(void *ctx, const struct report *r)
 {
 	const struct top_answer *a = ctx;
 	const struct top_row *row = top_state_row(&a->run->state);
-	const struct report_process *p = process_of(r, row);
+	const struct report_process *p = top_process_of(r, row);
 	const char *names = row ? top_rows_names(&a->run->state.rows, row) : "";
 	struct report shown = *r;
 
@@ -305,7 +305,7 @@ static int write_why(void *ctx, const struct report *r)
 	return 0;
 }
 
-static void why(struct top_session *run)
+static void top_why(struct top_session *run)
 {
 	struct top_oldest o = { .run = run };
 	struct top_answer a = { .run = run, .block = &o.block };
@@ -322,9 +322,9 @@ static void why(struct top_session *run)
 	a.out = open_memstream(&text, &len);
 	if (!a.out)
 		return;
-	say(run, "looking for the holder ...");
+	top_say(run, "looking for the holder ...");
 	v->why_addr = o.block.addr;
-	scan(run);
+	top_scan(run);
 	v->why_addr = 0;
 	if (session_show(run->top->session, 0, write_why, &a))
 		debug("top: no answer");
@@ -336,7 +336,7 @@ static void why(struct top_session *run)
 }
 
 /* Write a report to the file that was named. */
-static void save(struct top_session *run)
+static void top_save(struct top_session *run)
 {
 	const char *names[] = { run->state.answer };
 	struct output_options o = run->top->output;
@@ -351,22 +351,22 @@ static void save(struct top_session *run)
 	/* Errors and success are logged, and so shown. */
 	if (outputs_new(&outs, &o, stdout))
 		return;
-	say(run, "looking for leaks, then the report is written ...");
+	top_say(run, "looking for leaks, then the report is written ...");
 	if (run->top->options->scan != SCAN_NEVER && run->top->has_source)
-		scan(run);
+		top_scan(run);
 	if (session_show(run->top->session, 0, outputs_write_to, outs))
 		debug("top: report not written");
 	outputs_free(outs);
 }
 
-static void baseline(struct top_session *run)
+static void top_baseline(struct top_session *run)
 {
 	session_reported(run->top->session);
 	run->state.verdict_ns = 0;
 }
 
 /* SIGUSR1, or --interval. */
-static void report(struct top_session *run)
+static void top_report(struct top_session *run)
 {
 	if (!run->top->output.nr_names)
 		return;
@@ -377,7 +377,7 @@ static void report(struct top_session *run)
 	run->state.verdict_ns = 0;
 }
 
-static void act(struct top_session *run, enum top_action action)
+static void top_act(struct top_session *run, enum top_action action)
 {
 	run->messages.is_answer = true;
 	switch (action) {
@@ -386,31 +386,31 @@ static void act(struct top_session *run, enum top_action action)
 		return;
 	case TOP_SCAN:
 		if (can_scan(run)) {
-			say(run, "looking for leaks ...");
-			scan(run);
+			top_say(run, "looking for leaks ...");
+			top_scan(run);
 		}
 		break;
 	case TOP_WHY:
-		why(run);
+		top_why(run);
 		break;
 	case TOP_SAVE:
-		save(run);
+		top_save(run);
 		break;
 	case TOP_BASELINE:
-		baseline(run);
+		top_baseline(run);
 		break;
 	default:
 		break;
 	}
 	run->messages.is_answer = false;
 	if (action > TOP_DRAW)
-		look(run, false);
+		top_show_look(run, false);
 }
 
 /* ---- the loop ---- */
 
 /* True if a key was there. */
-static bool take_key(struct top_session *run)
+static bool top_take_key(struct top_session *run)
 {
 	struct top_state *t = &run->state;
 	int key = top_view_key(run->view);
@@ -421,15 +421,15 @@ static bool take_key(struct top_session *run)
 	/* A message stays until somebody has seen it. */
 	if (key != TOP_KEY_RESIZE)
 		t->message[0] = '\0';
-	act(run, top_state_key(t, key));
+	top_act(run, top_state_key(t, key));
 	return true;
 }
 
-static bool take_keys(struct top_session *run, bool is_ready)
+static bool top_take_keys(struct top_session *run, bool is_ready)
 {
 	bool is_any = false;
 
-	while (!run->is_over && take_key(run))
+	while (!run->is_over && top_take_key(run))
 		is_any = true;
 	run->nr_empty_inputs = is_ready && !is_any ? run->nr_empty_inputs + 1 : 0;
 	if (run->nr_empty_inputs > MAX_EMPTY_INPUTS)
@@ -437,7 +437,7 @@ static bool take_keys(struct top_session *run, bool is_ready)
 	return is_any;
 }
 
-static void take_events(struct top_session *run)
+static void top_take_events(struct top_session *run)
 {
 	struct top *top = run->top;
 
@@ -454,36 +454,36 @@ static void take_events(struct top_session *run)
 }
 
 /* How long to wait for events and keys: at most until the next look at the session. */
-static int wait_ms(const struct top_session *run)
+static int top_wait_ms(const struct top_session *run)
 {
 	u64 now_ns = clock_now_ns(), left_ns = run->next_tick_ns > now_ns ? run->next_tick_ns - now_ns : 0;
 
 	return left_ns < (u64)POLL_MS * NS_PER_MS ? (int)(left_ns / NS_PER_MS) + 1 : POLL_MS;
 }
 
-static void go_round(struct top_session *run)
+static void top_go_round(struct top_session *run)
 {
 	struct control *c = run->top->control;
 	int fd = run->top->has_source ? session_wait_fd(run->top->session) : -1, sig;
-	enum control_event event = control_wait(c, fd, wait_ms(run), &sig);
+	enum control_event event = control_wait(c, fd, top_wait_ms(run), &sig);
 	bool is_changed;
 
-	take_events(run);
+	top_take_events(run);
 	if (event == CONTROL_STOP)
 		run->is_over = true;
 	if (event == CONTROL_REPORT)
-		report(run);
+		top_report(run);
 	if (event == CONTROL_ASKED)
 		session_answer(run->top->session, NULL, control_questions(c));
-	is_changed = take_keys(run, event == CONTROL_INPUT);
+	is_changed = top_take_keys(run, event == CONTROL_INPUT);
 	if (run->is_over)
 		return;
 	if (clock_now_ns() >= run->next_tick_ns) {
-		tick(run);
+		top_tick(run);
 		is_changed = true;
 	}
 	if (is_changed)
-		draw(run);
+		top_draw(run);
 }
 
 int top_check(void)
@@ -519,7 +519,7 @@ int top_run(struct top *top)
 	top_view_size(run->view, &run->state.columns, &run->state.lines);
 	control_watch(top->control, STDIN_FILENO);
 	while (!run->is_over)
-		go_round(run);
+		top_go_round(run);
 	control_watch(top->control, -1);
 	top_view_close(run->view);
 	top_messages_end(&run->messages);

@@ -11,7 +11,7 @@
 #include "user/target/target.h"
 #include "user/top/top_rows.h"
 
-static void take_name(struct top_head *h, const struct target *t)
+static void top_head_take_name(struct top_head *h, const struct target *t)
 {
 	char comm[4 * TARGET_COMM_LEN];
 
@@ -35,7 +35,7 @@ static void take_leaks(struct top_head *h, const struct leaks *l)
 		h->pause_ns = l->pause_ns;
 }
 
-static void take_note(struct top_head *h, const struct report_process *p)
+static void top_head_take_note(struct top_head *h, const struct report_process *p)
 {
 	char text[200];
 
@@ -48,12 +48,12 @@ static void take_note(struct top_head *h, const struct report_process *p)
 		escape_buf(h->note, sizeof(h->note), p->notes[0]);
 }
 
-static void take_process(struct top_head *h, const struct report_process *p)
+static void top_head_take_process(struct top_head *h, const struct report_process *p)
 {
 	struct heap_totals totals = heap_totals(p->heap);
 
 	h->nr_processes++;
-	take_name(h, p->target);
+	top_head_take_name(h, p->target);
 	if (!p->target->has_exited) {
 		h->nr_running++;
 		h->pid = h->pid ? h->pid : p->target->pid;
@@ -65,7 +65,7 @@ static void take_process(struct top_head *h, const struct report_process *p)
 	h->allocs += totals.allocs;
 	h->calls += totals.allocs + totals.frees + totals.unknown_frees + totals.failed_allocs;
 	take_leaks(h, p->leaks);
-	take_note(h, p);
+	top_head_take_note(h, p);
 }
 
 void top_head_take(struct top_head *h, const struct report *r, const struct meter *meter, bool is_tick)
@@ -83,7 +83,7 @@ void top_head_take(struct top_head *h, const struct report *r, const struct mete
 
 		h->lost += lost.allocs + lost.frees + lost.stacks + lost.other;
 		if (top_shows_process(r, &r->processes[i]))
-			take_process(h, &r->processes[i]);
+			top_head_take_process(h, &r->processes[i]);
 	}
 	if (is_tick)
 		h->calls_per_s = past_ns && h->calls > old.calls
@@ -93,7 +93,7 @@ void top_head_take(struct top_head *h, const struct report *r, const struct mete
 		h->calls = old.calls;
 }
 
-static void label(struct top_line *l, const char *text)
+static void top_head_label(struct top_line *l, const char *text)
 {
 	/* Narrow screens have no room for it. */
 	if (l->max_columns >= 50)
@@ -105,7 +105,7 @@ static void live_line(const struct top_head *h, const struct top_head_look *look
 	u64 time_ns;
 	s64 grown = meter_growth(look->meter, &time_ns);
 
-	label(l, " live");
+	top_head_label(l, " live");
 	top_line_item(l, TOP_STRONG, "%s", human_bytes(h->live_bytes).text);
 	top_line_join(l, TOP_PLAIN, "in %s block%s", human_count(h->live_blocks).text,
 		      h->live_blocks == 1 ? "" : "s");
@@ -121,7 +121,7 @@ static void live_line(const struct top_head *h, const struct top_head_look *look
 
 static void event_line(const struct top_head *h, const struct top_head_look *look, struct top_line *l)
 {
-	label(l, " events");
+	top_head_label(l, " events");
 	top_line_item(l, TOP_STRONG, "%s/s", human_count(meter_events_per_s(look->meter)).text);
 	if (h->lost)
 		top_line_item(l, TOP_BAD, "lost %s", human_count(h->lost).text);
@@ -156,7 +156,7 @@ static void leak_line(const struct top_head *h, const struct top_head_look *look
 	const struct scan_sum *lost = &h->leaks.of[SCAN_DEFINITE];
 	char age[80];
 
-	label(l, " leaks");
+	top_head_label(l, " leaks");
 	if (!h->nr_scanned) {
 		top_line_item(l, TOP_FAINT, look->verdict_age_ns ? "no verdict" : "not looked for: press l");
 		return;

@@ -59,7 +59,7 @@ const struct top_row *top_state_row(const struct top_state *t)
 }
 
 /* Keep the selected row among the shown ones. */
-static void scroll(struct top_state *t)
+static void top_keys_scroll(struct top_state *t)
 {
 	u32 room = top_state_room(t);
 
@@ -77,10 +77,10 @@ void top_state_reselect(struct top_state *t, const struct target *of, u32 id)
 {
 	if (t->is_pinned && of)
 		t->selected = top_rows_find(&t->rows, of, id, t->selected);
-	scroll(t);
+	top_keys_scroll(t);
 }
 
-static enum top_action move_to(struct top_state *t, s64 row)
+static enum top_action top_keys_move_to(struct top_state *t, s64 row)
 {
 	s64 last = (s64)t->rows.nr - 1;
 
@@ -88,7 +88,7 @@ static enum top_action move_to(struct top_state *t, s64 row)
 	t->selected = (size_t)(row < 0 ? 0 : row);
 	/* At the top the selection stays at the top: there the worst caller is to be seen. */
 	t->is_pinned = t->selected != 0;
-	scroll(t);
+	top_keys_scroll(t);
 	if (t->pane == TOP_STACK_PANE)
 		t->text_first = 0;
 	return TOP_LOOK;
@@ -107,13 +107,13 @@ static enum top_action scroll_text(struct top_state *t, s64 lines)
 static enum top_action close_pane(struct top_state *t)
 {
 	top_state_show(t, TOP_NO_PANE, NULL);
-	scroll(t);
+	top_keys_scroll(t);
 	return TOP_LOOK;
 }
 
 /* ---- prompts ---- */
 
-static enum top_action ask(struct top_state *t, enum top_prompt prompt, const char *answer)
+static enum top_action top_keys_ask(struct top_state *t, enum top_prompt prompt, const char *answer)
 {
 	t->prompt = prompt;
 	snprintf(t->answer, sizeof(t->answer), "%s", answer);
@@ -121,7 +121,7 @@ static enum top_action ask(struct top_state *t, enum top_prompt prompt, const ch
 	return TOP_DRAW;
 }
 
-static enum top_action tell(struct top_state *t, const char *what, const char *about)
+static enum top_action top_keys_tell(struct top_state *t, const char *what, const char *about)
 {
 	snprintf(t->message, sizeof(t->message), "%s%s", what, about);
 	t->message_level = LOG_WARN;
@@ -139,10 +139,10 @@ static enum top_action sort_by_answer(struct top_state *t)
 		t->sort = k;
 		return TOP_LOOK;
 	}
-	return len ? tell(t, "no such sort key: ", t->answer) : TOP_DRAW;
+	return len ? top_keys_tell(t, "no such sort key: ", t->answer) : TOP_DRAW;
 }
 
-static enum top_action answered(struct top_state *t)
+static enum top_action top_keys_answered(struct top_state *t)
 {
 	enum top_prompt prompt = t->prompt;
 
@@ -157,7 +157,7 @@ static enum top_action answered(struct top_state *t)
 }
 
 /* Remove the last character, which may have several bytes. */
-static void erase(char *text)
+static void top_keys_erase(char *text)
 {
 	size_t len = strlen(text);
 
@@ -177,9 +177,9 @@ static enum top_action prompt_key(struct top_state *t, int key)
 		t->prompt = TOP_NO_PROMPT;
 		return TOP_DRAW;
 	case TOP_KEY_ENTER:
-		return answered(t);
+		return top_keys_answered(t);
 	case TOP_KEY_BACKSPACE:
-		erase(t->answer);
+		top_keys_erase(t->answer);
 		return TOP_DRAW;
 	case 21: /* Ctrl-U */
 		t->answer[0] = '\0';
@@ -216,13 +216,13 @@ static enum top_action sort_after(struct top_state *t)
 	return sort_by_next(t, 1);
 }
 
-static enum top_action freeze(struct top_state *t)
+static enum top_action top_keys_freeze(struct top_state *t)
 {
 	t->is_frozen = !t->is_frozen;
 	return t->is_frozen ? TOP_DRAW : TOP_LOOK;
 }
 
-static enum top_action help(struct top_state *t)
+static enum top_action top_keys_help(struct top_state *t)
 {
 	top_state_show(t, TOP_TEXT_PANE, strdup(HELP));
 	return TOP_DRAW;
@@ -230,108 +230,108 @@ static enum top_action help(struct top_state *t)
 
 static enum top_action ask_filter(struct top_state *t)
 {
-	return ask(t, TOP_ASK_FILTER, t->filter);
+	return top_keys_ask(t, TOP_ASK_FILTER, t->filter);
 }
 
 static enum top_action ask_sort(struct top_state *t)
 {
-	return ask(t, TOP_ASK_SORT, "");
+	return top_keys_ask(t, TOP_ASK_SORT, "");
 }
 
 static enum top_action ask_file(struct top_state *t)
 {
-	return ask(t, TOP_ASK_FILE, "");
+	return top_keys_ask(t, TOP_ASK_FILE, "");
 }
 
 /* The stack is that of the next TOP_LOOK. */
-static enum top_action expand(struct top_state *t)
+static enum top_action top_keys_expand(struct top_state *t)
 {
 	if (t->pane != TOP_NO_PANE)
 		return close_pane(t);
 	if (!top_state_row(t))
 		return TOP_NOTHING;
 	top_state_show(t, TOP_STACK_PANE, strdup(""));
-	scroll(t);
+	top_keys_scroll(t);
 	return TOP_LOOK;
 }
 
-static enum top_action escape(struct top_state *t)
+static enum top_action top_keys_escape(struct top_state *t)
 {
 	t->message[0] = '\0';
 	return t->pane != TOP_NO_PANE ? close_pane(t) : TOP_DRAW;
 }
 
-static enum top_action quit(struct top_state *t)
+static enum top_action top_keys_quit(struct top_state *t)
 {
 	/* In a text "q" is expected to close the text. */
 	return t->pane == TOP_TEXT_PANE ? close_pane(t) : TOP_QUIT;
 }
 
-static enum top_action leave(struct top_state *t)
+static enum top_action top_keys_leave(struct top_state *t)
 {
 	(void)t;
 	return TOP_QUIT;
 }
 
-static enum top_action stay(struct top_state *t)
+static enum top_action top_keys_stay(struct top_state *t)
 {
-	return tell(t, "a stopped heaptap would lose events; q leaves", "");
+	return top_keys_tell(t, "a stopped heaptap would lose events; q leaves", "");
 }
 
-static enum top_action scan(struct top_state *t)
+static enum top_action top_keys_scan(struct top_state *t)
 {
 	(void)t;
 	return TOP_SCAN;
 }
 
-static enum top_action why(struct top_state *t)
+static enum top_action top_keys_why(struct top_state *t)
 {
 	return top_state_row(t) ? TOP_WHY : TOP_NOTHING;
 }
 
-static enum top_action baseline(struct top_state *t)
+static enum top_action top_keys_baseline(struct top_state *t)
 {
 	(void)t;
 	return TOP_BASELINE;
 }
 
-static enum top_action up(struct top_state *t)
+static enum top_action top_keys_up(struct top_state *t)
 {
-	return t->pane == TOP_TEXT_PANE ? scroll_text(t, -1) : move_to(t, (s64)t->selected - 1);
+	return t->pane == TOP_TEXT_PANE ? scroll_text(t, -1) : top_keys_move_to(t, (s64)t->selected - 1);
 }
 
-static enum top_action down(struct top_state *t)
+static enum top_action top_keys_down(struct top_state *t)
 {
-	return t->pane == TOP_TEXT_PANE ? scroll_text(t, 1) : move_to(t, (s64)t->selected + 1);
+	return t->pane == TOP_TEXT_PANE ? scroll_text(t, 1) : top_keys_move_to(t, (s64)t->selected + 1);
 }
 
 static enum top_action page_up(struct top_state *t)
 {
 	if (t->pane != TOP_NO_PANE)
 		return scroll_text(t, -(s64)top_state_layout(t).pane);
-	return move_to(t, (s64)t->selected - top_state_room(t));
+	return top_keys_move_to(t, (s64)t->selected - top_state_room(t));
 }
 
 static enum top_action page_down(struct top_state *t)
 {
 	if (t->pane != TOP_NO_PANE)
 		return scroll_text(t, top_state_layout(t).pane);
-	return move_to(t, (s64)t->selected + top_state_room(t));
+	return top_keys_move_to(t, (s64)t->selected + top_state_room(t));
 }
 
-static enum top_action home(struct top_state *t)
+static enum top_action top_keys_home(struct top_state *t)
 {
-	return move_to(t, 0);
+	return top_keys_move_to(t, 0);
 }
 
-static enum top_action end(struct top_state *t)
+static enum top_action top_keys_end(struct top_state *t)
 {
-	return move_to(t, (s64)t->rows.nr - 1);
+	return top_keys_move_to(t, (s64)t->rows.nr - 1);
 }
 
-static enum top_action resize(struct top_state *t)
+static enum top_action top_keys_resize(struct top_state *t)
 {
-	scroll(t);
+	top_keys_scroll(t);
 	return TOP_LOOK;
 }
 
@@ -339,13 +339,13 @@ static const struct {
 	int key;
 	enum top_action (*act)(struct top_state *t);
 } keys[] = {
-	{ 'q', quit },
-	{ 3, leave },  /* Ctrl-C */
-	{ 28, leave }, /* Ctrl-\ */
-	{ 26, stay },  /* Ctrl-Z */
-	{ ' ', freeze },
-	{ TOP_KEY_ENTER, expand },
-	{ TOP_KEY_ESCAPE, escape },
+	{ 'q', top_keys_quit },
+	{ 3, top_keys_leave },	/* Ctrl-C */
+	{ 28, top_keys_leave }, /* Ctrl-\ */
+	{ 26, top_keys_stay },	/* Ctrl-Z */
+	{ ' ', top_keys_freeze },
+	{ TOP_KEY_ENTER, top_keys_expand },
+	{ TOP_KEY_ESCAPE, top_keys_escape },
 	{ '/', ask_filter },
 	{ 'o', ask_sort },
 	{ 's', ask_file },
@@ -353,20 +353,20 @@ static const struct {
 	{ '>', sort_after },
 	{ TOP_KEY_LEFT, sort_before },
 	{ TOP_KEY_RIGHT, sort_after },
-	{ 'l', scan },
-	{ 'w', why },
-	{ 'b', baseline },
-	{ '?', help },
-	{ 'h', help },
-	{ 'k', up },
-	{ TOP_KEY_UP, up },
-	{ 'j', down },
-	{ TOP_KEY_DOWN, down },
+	{ 'l', top_keys_scan },
+	{ 'w', top_keys_why },
+	{ 'b', top_keys_baseline },
+	{ '?', top_keys_help },
+	{ 'h', top_keys_help },
+	{ 'k', top_keys_up },
+	{ TOP_KEY_UP, top_keys_up },
+	{ 'j', top_keys_down },
+	{ TOP_KEY_DOWN, top_keys_down },
 	{ TOP_KEY_PAGE_UP, page_up },
 	{ TOP_KEY_PAGE_DOWN, page_down },
-	{ TOP_KEY_HOME, home },
-	{ TOP_KEY_END, end },
-	{ TOP_KEY_RESIZE, resize },
+	{ TOP_KEY_HOME, top_keys_home },
+	{ TOP_KEY_END, top_keys_end },
+	{ TOP_KEY_RESIZE, top_keys_resize },
 };
 
 enum top_action top_state_key(struct top_state *t, int key)

@@ -18,7 +18,7 @@ struct letter {
 };
 
 /* The bytes behind the first one of a character that the locale does not know. */
-static size_t skip(const char *s)
+static size_t top_line_skip(const char *s)
 {
 	size_t len = 1;
 
@@ -36,7 +36,7 @@ static struct letter next_letter(const char *s)
 	size_t len = MB_CUR_MAX > 1 ? mbrtowc(&c, s, strlen(s), &state) : (u8)*s < 0x80;
 
 	if (len == 0 || len >= sizeof(u.text) || (len > 1 && wcwidth(c) < 1)) {
-		u.used = skip(s);
+		u.used = top_line_skip(s);
 		return u;
 	}
 	u.used = len;
@@ -106,7 +106,7 @@ void top_line_init(struct top_line *l, u32 columns)
 }
 
 /* Bytes from @begin to the end have @style. */
-static void mark(struct top_line *l, size_t begin, enum top_style style)
+static void top_line_mark(struct top_line *l, size_t begin, enum top_style style)
 {
 	struct top_part *last = l->nr_parts ? &l->parts[l->nr_parts - 1] : NULL;
 
@@ -136,7 +136,7 @@ bool top_line_put(struct top_line *l, enum top_style style, const char *text)
 		text += u.used;
 	}
 	l->text[l->len] = '\0';
-	mark(l, begin, style);
+	top_line_mark(l, begin, style);
 	return fits;
 }
 
@@ -169,7 +169,7 @@ void top_line_cell(struct top_line *l, enum top_style style, int width, const ch
 		put_spaces(l, style, rest);
 }
 
-static void add_item(struct top_line *l, enum top_style style, u32 between, const char *text)
+static void top_line_add_item(struct top_line *l, enum top_style style, u32 between, const char *text)
 {
 	between = l->has_items ? between : 0;
 	if (l->columns + between + top_columns(text) > l->max_columns)
@@ -187,7 +187,7 @@ void top_line_item(struct top_line *l, enum top_style style, const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	add_item(l, style, 3, text);
+	top_line_add_item(l, style, 3, text);
 }
 
 void top_line_join(struct top_line *l, enum top_style style, const char *fmt, ...)
@@ -198,7 +198,7 @@ void top_line_join(struct top_line *l, enum top_style style, const char *fmt, ..
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	add_item(l, style, 1, text);
+	top_line_add_item(l, style, 1, text);
 }
 
 void top_line_fill(struct top_line *l, enum top_style style)
@@ -209,5 +209,5 @@ void top_line_fill(struct top_line *l, enum top_style style)
 void top_line_restyle(struct top_line *l, enum top_style style)
 {
 	l->nr_parts = 0;
-	mark(l, 0, style);
+	top_line_mark(l, 0, style);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void take(void *ctx, enum log_level level, const char *line)
+static void top_messages_take_line(void *ctx, enum log_level level, const char *line)
 {
 	struct top_messages *m = ctx;
 
@@ -24,7 +24,7 @@ static void take(void *ctx, enum log_level level, const char *line)
 void top_messages_begin(struct top_messages *m)
 {
 	*m = (struct top_messages){ .lock = PTHREAD_MUTEX_INITIALIZER };
-	log_divert(take, m);
+	log_divert(top_messages_take_line, m);
 }
 
 bool top_messages_take(struct top_messages *m, char *text, size_t size, enum log_level *level)

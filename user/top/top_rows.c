@@ -33,7 +33,7 @@ static u64 known_hash(const struct target *of, u32 id)
 }
 
 /* The number of what is known of a caller, which is new if it has to be; HASH_NO_ITEM without memory. */
-static u32 know(struct top_rows *t, const struct target *of, u32 id)
+static u32 top_rows_know(struct top_rows *t, const struct target *of, u32 id)
 {
 	u64 hash = known_hash(of, id);
 	u32 item, at = 0;
@@ -65,7 +65,7 @@ const char *top_rows_names(const struct top_rows *t, const struct top_row *row)
 	return names ? names : "";
 }
 
-static const struct report_process *find_process(const struct report *r, const struct target *of)
+static const struct report_process *top_rows_find_process(const struct report *r, const struct target *of)
 {
 	for (size_t i = 0; i < r->nr_processes; i++)
 		if (r->processes[i].target == of)
@@ -121,7 +121,7 @@ int top_rows_name(struct top_rows *t, const struct report *r, size_t first, size
 
 	for (size_t i = first; i < t->nr && i - first < nr && !err; i++) {
 		const struct top_row *row = &t->list[i];
-		const struct report_process *p = find_process(r, row->of);
+		const struct report_process *p = top_rows_find_process(r, row->of);
 
 		if (p)
 			err = name_caller(&t->known[row->known], r, p, row->row.row.fn);
@@ -165,10 +165,10 @@ struct rows_look {
 	struct old_rates old;
 };
 
-static int add_row(struct top_rows *t, const struct rows_look *look, const struct report_process *p,
-		   const struct report_row *row)
+static int top_rows_add_row(struct top_rows *t, const struct rows_look *look, const struct report_process *p,
+			    const struct report_row *row)
 {
-	u32 known = know(t, p->target, row->id);
+	u32 known = top_rows_know(t, p->target, row->id);
 	u64 rate;
 	int err = 0;
 
@@ -192,7 +192,8 @@ static int add_row(struct top_rows *t, const struct rows_look *look, const struc
 	return 0;
 }
 
-static int add_process(struct top_rows *t, const struct rows_look *look, const struct report_process *p)
+static int top_rows_add_process(struct top_rows *t, const struct rows_look *look,
+				const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	const struct report_key *key;
@@ -205,12 +206,12 @@ static int add_process(struct top_rows *t, const struct rows_look *look, const s
 	if (!t->key || key == look->report->options.sort)
 		t->key = key;
 	for (size_t i = 0; i < nr && !err; i++)
-		err = add_row(t, look, p, &rows[i]);
+		err = top_rows_add_row(t, look, p, &rows[i]);
 	t->is_scanned |= p->leaks != NULL;
 	return err;
 }
 
-static int compare_rows(const void *pa, const void *pb, void *ctx)
+static int top_rows_compare_rows(const void *pa, const void *pb, void *ctx)
 {
 	const struct top_row *a = pa, *b = pb;
 	const struct report_key *key = ctx;
@@ -279,7 +280,7 @@ int top_rows_take(struct top_rows *t, const struct report *r, const char *filter
 	t->is_scanned = false;
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		if (top_shows_process(r, &r->processes[i]))
-			err = add_process(t, &look, &r->processes[i]);
+			err = top_rows_add_process(t, &look, &r->processes[i]);
 	free(look.old.of);
 	if (is_tick)
 		t->tick_ns = r->time_ns;
@@ -288,7 +289,7 @@ int top_rows_take(struct top_rows *t, const struct report *r, const char *filter
 	t->whole = whole_of(t, r);
 	drop_empty(t);
 	if (t->nr)
-		qsort_r(t->list, t->nr, sizeof(*t->list), compare_rows, (void *)t->key);
+		qsort_r(t->list, t->nr, sizeof(*t->list), top_rows_compare_rows, (void *)t->key);
 	return err;
 }
 

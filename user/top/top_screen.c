@@ -20,7 +20,7 @@ struct cell {
 	enum top_style style;
 };
 
-static u64 bytes_of(const struct cell_row *r)
+static u64 top_screen_bytes_of(const struct cell_row *r)
 {
 	return r->state->rows.key->is_of_live ? r->heap->live_bytes : r->heap->alloc_bytes;
 }
@@ -34,7 +34,7 @@ static struct cell text_cell(const char *text)
 }
 
 /* "1,203,112", "12.0 M", "3.41 G" */
-static struct cell count_cell(u64 n)
+static struct cell top_screen_count_cell(u64 n)
 {
 	struct cell c = { .style = TOP_PLAIN };
 
@@ -49,17 +49,17 @@ static struct cell count_cell(u64 n)
 
 static struct cell cell_bytes(const struct cell_row *r)
 {
-	return text_cell(human_bytes(bytes_of(r)).text);
+	return text_cell(human_bytes(top_screen_bytes_of(r)).text);
 }
 
 static struct cell cell_share(const struct cell_row *r)
 {
-	return text_cell(human_percent(bytes_of(r), r->state->rows.whole).text);
+	return text_cell(human_percent(top_screen_bytes_of(r), r->state->rows.whole).text);
 }
 
 static struct cell cell_blocks(const struct cell_row *r)
 {
-	return count_cell(r->state->rows.key->is_of_live ? r->heap->live_blocks : r->heap->allocs);
+	return top_screen_count_cell(r->state->rows.key->is_of_live ? r->heap->live_blocks : r->heap->allocs);
 }
 
 static struct cell cell_growth(const struct cell_row *r)
@@ -76,7 +76,7 @@ static struct cell cell_growth(const struct cell_row *r)
 
 static struct cell cell_rate(const struct cell_row *r)
 {
-	return count_cell(r->row->allocs_per_s);
+	return top_screen_count_cell(r->row->allocs_per_s);
 }
 
 static struct cell cell_leaked(const struct cell_row *r)
@@ -161,7 +161,7 @@ static void write_cell(struct top_line *l, enum top_style style, u32 width, cons
 	top_line_cell(l, style, (int)width, text);
 }
 
-static void heading(const struct top_state *t, struct top_line *l)
+static void top_screen_heading(const struct top_state *t, struct top_line *l)
 {
 	for (const struct top_column *c = columns; c < columns + ARRAY_SIZE(columns); c++) {
 		const char *title = t->rows.key->is_of_live ? c->title : c->title_of_total;
@@ -227,7 +227,7 @@ u32 top_state_room(const struct top_state *t)
 }
 
 /* The next line of the screen; there is one for each line of the terminal. */
-static struct top_line *next_line(struct top_screen *s)
+static struct top_line *top_screen_next_line(struct top_screen *s)
 {
 	return &s->lines[s->nr++];
 }
@@ -246,7 +246,7 @@ static void why_empty(const struct top_state *t, struct top_line *l)
 static void draw_list(const struct top_state *t, u32 nr, struct top_screen *s)
 {
 	for (u32 i = 0; i < nr; i++) {
-		struct top_line *l = next_line(s);
+		struct top_line *l = top_screen_next_line(s);
 
 		if (t->rows.key && t->first + i < t->rows.nr)
 			row_line(t, t->first + i, l);
@@ -283,7 +283,7 @@ static void draw_text(const struct top_state *t, u32 nr, struct top_screen *s)
 	for (size_t i = 0; i < t->text_first && *text; i++)
 		text = take_line(t, text, &len);
 	for (u32 i = 0; i < nr; i++) {
-		struct top_line *l = next_line(s);
+		struct top_line *l = top_screen_next_line(s);
 		const char *next = take_line(t, text, &len);
 		char line[TOP_LINE_BYTES];
 
@@ -299,7 +299,7 @@ static void draw_prompt(const struct top_state *t, struct top_screen *s)
 						 [TOP_ASK_SORT] = "sort by: ",
 						 [TOP_ASK_FILE] = "save a report as: " };
 	u32 line = s->nr;
-	struct top_line *l = next_line(s);
+	struct top_line *l = top_screen_next_line(s);
 	const char *answer = t->answer;
 
 	top_line_put(l, TOP_STRONG, t->columns < 40 ? "> " : questions[t->prompt]);
@@ -317,7 +317,7 @@ static void draw_prompt(const struct top_state *t, struct top_screen *s)
 
 static void draw_message(const struct top_state *t, struct top_screen *s)
 {
-	struct top_line *l = next_line(s);
+	struct top_line *l = top_screen_next_line(s);
 
 	if (*t->message)
 		top_line_put(l, t->message_level <= LOG_WARN ? TOP_WARN : TOP_PLAIN, t->message);
@@ -332,7 +332,7 @@ static void draw_keys(const struct top_state *t, struct top_screen *s)
 					       { "space", "freeze" }, { "b", "growth from now" } };
 	static const char *const in_text[][2] = { { "q", "close" }, { "up down", "scroll" } };
 	bool is_text = t->pane == TOP_TEXT_PANE;
-	struct top_line *l = next_line(s);
+	struct top_line *l = top_screen_next_line(s);
 	size_t nr = is_text ? ARRAY_SIZE(in_text) : ARRAY_SIZE(keys);
 
 	for (size_t i = 0; i < nr; i++) {
@@ -364,10 +364,10 @@ int top_state_draw(const struct top_state *t, u64 now_ns, struct top_screen *s)
 	top_head_lines(&t->head, &look, s->lines, o.head);
 	s->nr = o.head;
 	if (o.has_heading) {
-		struct top_line *l = next_line(s);
+		struct top_line *l = top_screen_next_line(s);
 
 		if (t->rows.key)
-			heading(t, l);
+			top_screen_heading(t, l);
 	}
 	draw_list(t, o.list, s);
 	draw_text(t, o.pane, s);
