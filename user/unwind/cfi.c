@@ -60,7 +60,7 @@ static int find_text(struct builder *b)
 	return 0;
 }
 
-static void spend(struct builder *b, size_t bytes)
+static void cfi_spend(struct builder *b, size_t bytes)
 {
 	b->budget -= b->budget < bytes ? b->budget : bytes;
 }
@@ -80,7 +80,7 @@ static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
 		return cie->is_valid ? cie : NULL;
 	cfi_cie_read(&b->section, b->arch, offset, cie);
 	cie->program.section = &b->section; /* remembered even if damaged */
-	spend(b, cie->size);
+	cfi_spend(b, cie->size);
 	return cie->is_valid ? cie : NULL;
 }
 
@@ -176,7 +176,7 @@ static void sort_fdes(struct builder *b)
 }
 
 /* Add @rule, valid from @pc on. Replaces a row at this pc. A row that changes nothing is left out. */
-static int add_row(struct builder *b, u32 pc, u32 rule)
+static int cfi_add_row(struct builder *b, u32 pc, u32 rule)
 {
 	struct cfi_table *t = b->table;
 
@@ -195,19 +195,19 @@ static int add_row(struct builder *b, u32 pc, u32 rule)
 	return 0;
 }
 
-static void on_row(void *ctx, u64 pc, const struct cfi_state *state)
+static void cfi_on_row(void *ctx, u64 pc, const struct cfi_state *state)
 {
 	struct builder *b = ctx;
 	u32 at = (u32)(pc - b->table->text_base);
 
 	if (!b->err)
-		b->err = add_row(b, at > b->floor ? at : b->floor,
-				 cfi_pack(b->arch, b->cie, state, &b->table->stats));
+		b->err = cfi_add_row(b, at > b->floor ? at : b->floor,
+				     cfi_pack(b->arch, b->cie, state, &b->table->stats));
 }
 
 static int run_fde(struct builder *b, const struct cfi_fde *fde)
 {
-	struct cfi_run run = { .arch = b->arch, .row = on_row, .ctx = b };
+	struct cfi_run run = { .arch = b->arch, .row = cfi_on_row, .ctx = b };
 	struct cfi_state state;
 	struct cfi_cursor body;
 	size_t cie, next;
@@ -218,7 +218,7 @@ static int run_fde(struct builder *b, const struct cfi_fde *fde)
 	b->cie = run.cie = find_cie(b, cie);
 	if (!b->cie || !cfi_fde_read(b->cie, &body, &start, &length))
 		return -EINVAL;
-	spend(b, next - fde->offset);
+	cfi_spend(b, next - fde->offset);
 	state = b->cie->initial;
 	run.pc = start;
 	run.end = b->table->text_base + fde->end;
@@ -226,7 +226,7 @@ static int run_fde(struct builder *b, const struct cfi_fde *fde)
 		u32 at = (u32)(run.pc - b->table->text_base);
 
 		b->table->stats.unsupported[CFI_BAD_PROGRAM]++;
-		b->err = add_row(b, at > b->floor ? at : b->floor, CFI_UNSUPPORTED);
+		b->err = cfi_add_row(b, at > b->floor ? at : b->floor, CFI_UNSUPPORTED);
 	}
 	return b->err;
 }
@@ -249,12 +249,12 @@ static int run_fdes(struct builder *b)
 		err = run_fde(b, fde);
 		b->floor = fde->end;
 		if (!err || err == -EFBIG)
-			err = add_row(b, fde->end, CFI_NONE);
+			err = cfi_add_row(b, fde->end, CFI_NONE);
 	}
 	if (err == -EFBIG)
 		err = 0;
 	if (!err && !b->table->nr_rows)
-		err = add_row(b, 0, CFI_NONE);
+		err = cfi_add_row(b, 0, CFI_NONE);
 	return err;
 }
 
@@ -281,7 +281,7 @@ static int on_exidx(void *ctx, u64 vaddr, u32 rule)
 	if (vaddr < b->table->text_base || vaddr >= b->text_end)
 		return 0;
 	b->table->stats.nr_fdes++;
-	return add_row(b, (u32)(vaddr - b->table->text_base), rule);
+	return cfi_add_row(b, (u32)(vaddr - b->table->text_base), rule);
 }
 
 /* ARM: the rows of .ARM.exidx, up to the end of the code. */
@@ -296,7 +296,7 @@ static int build_exidx(struct builder *b, const struct elf *elf)
 	if (err == -EFBIG)
 		err = 0;
 	if (!err)
-		err = add_row(b, (u32)(b->text_end - b->table->text_base), CFI_NONE);
+		err = cfi_add_row(b, (u32)(b->text_end - b->table->text_base), CFI_NONE);
 	return err;
 }
 
@@ -321,7 +321,7 @@ static void drop_section(struct builder *b)
 }
 
 /* Take the rows out of the table. */
-static struct rows take_rows(struct builder *b)
+static struct rows cfi_take_rows(struct builder *b)
 {
 	struct rows rows = { take_ptr(b->table->rows), b->table->nr_rows };
 
@@ -344,9 +344,9 @@ static int merge_rows(struct builder *b, const struct rows *first, const struct 
 			rules[0] = first->list[i++].rule;
 		if (k < second->nr && second->list[k].pc == pc)
 			rules[1] = second->list[k++].rule;
-		err = add_row(b, pc, rules[cfi_kind(rules[0]) == CFI_NONE]);
+		err = cfi_add_row(b, pc, rules[cfi_kind(rules[0]) == CFI_NONE]);
 		if (err == -EFBIG)
-			return add_row(b, pc, CFI_NONE);
+			return cfi_add_row(b, pc, CFI_NONE);
 	}
 	return err;
 }
@@ -357,12 +357,12 @@ static int merge_rows(struct builder *b, const struct rows *first, const struct 
  */
 static int add_debug_frame(struct builder *b, const struct elf *elf)
 {
-	struct rows first = take_rows(b), second;
+	struct rows first = cfi_take_rows(b), second;
 	int err;
 
 	drop_section(b);
 	err = build_section(b, elf, true);
-	second = take_rows(b);
+	second = cfi_take_rows(b);
 	if (err && err != -ENOMEM && first.nr) {
 		b->table->stats.is_cut |= err != -ENOENT;
 		second.nr = 0;

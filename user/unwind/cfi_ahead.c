@@ -36,7 +36,7 @@ struct cfi_ahead {
 	struct ahead_item items[];
 };
 
-static int load(const struct module *m, struct cfi_table **out)
+static int unwind_cfi_ahead_load(const struct module *m, struct cfi_table **out)
 {
 	struct elf *elf;
 	int err = m->fd < 0 ? -ENOENT : elf_open(&elf, m->fd);
@@ -57,7 +57,7 @@ static struct ahead_item *next_item(struct cfi_ahead *a)
 	return NULL;
 }
 
-static void *read_ahead(void *ctx)
+static void *cfi_ahead_read_ahead(void *ctx)
 {
 	struct cfi_ahead *a = ctx;
 	struct ahead_item *item;
@@ -66,7 +66,7 @@ static void *read_ahead(void *ctx)
 	while ((item = next_item(a))) {
 		item->state = ITEM_BUSY;
 		pthread_mutex_unlock(&a->lock);
-		item->err = load(item->module, &item->table);
+		item->err = unwind_cfi_ahead_load(item->module, &item->table);
 		pthread_mutex_lock(&a->lock);
 		item->state = ITEM_DONE;
 		a->nr_held += item->err ? 0 : item->table->nr_rows;
@@ -85,8 +85,8 @@ static struct ahead_item *find_item(struct cfi_ahead *a, const struct module *m)
 }
 
 /* Returns the bytes of the files. */
-static u64 list_files(struct cfi_ahead *a, const struct mapping_list *list,
-		      bool (*is_known)(const void *ctx, const struct module *m), const void *ctx)
+static u64 cfi_ahead_list_files(struct cfi_ahead *a, const struct mapping_list *list,
+				bool (*is_known)(const void *ctx, const struct module *m), const void *ctx)
 {
 	u64 bytes = 0;
 
@@ -117,7 +117,7 @@ struct cfi_ahead *cfi_ahead_start(const struct mapping_list *list,
 	sigset_t all, old;
 	int err;
 
-	if (!a || !has_other_cpu() || list_files(a, list, is_known, ctx) < MIN_BYTES) {
+	if (!a || !has_other_cpu() || cfi_ahead_list_files(a, list, is_known, ctx) < MIN_BYTES) {
 		free(a);
 		return NULL;
 	}
@@ -126,7 +126,7 @@ struct cfi_ahead *cfi_ahead_start(const struct mapping_list *list,
 	/* Signals are for the thread that reads events. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&a->thread, NULL, read_ahead, a);
+	err = pthread_create(&a->thread, NULL, cfi_ahead_read_ahead, a);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		return a;
@@ -159,7 +159,7 @@ int cfi_ahead_load(struct cfi_ahead *a, const struct module *m, struct cfi_table
 	struct ahead_item *item = take_item(a, m);
 
 	if (!item)
-		return load(m, out);
+		return unwind_cfi_ahead_load(m, out);
 	*out = take_ptr(item->table);
 	return item->err;
 }

@@ -32,7 +32,7 @@ struct cache_header {
 	u64 checksum; /* hash_bytes() of the header before it, then of the rows */
 };
 
-static u64 checksum(const struct cache_header *h, const struct cfi_row *rows)
+static u64 cfi_cache_checksum(const struct cache_header *h, const struct cfi_row *rows)
 {
 	u64 seed = hash_bytes(h, offsetof(struct cache_header, checksum), 0);
 
@@ -48,7 +48,7 @@ static void file_name(char *name, size_t size, const struct cfi_cache_key *key)
 }
 
 /* True if this user made the file, and nobody else can have changed it. */
-static bool is_ours(const struct stat *st)
+static bool cfi_cache_is_ours(const struct stat *st)
 {
 	return st->st_uid == geteuid() && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
@@ -65,14 +65,14 @@ static int open_in(const char *base)
 	parent = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0 || fstat(parent, &st))
 		return -errno;
-	if (!is_ours(&st))
+	if (!cfi_cache_is_ours(&st))
 		return -EPERM;
 	if (mkdirat(parent, "heaptap", 0700) && errno != EEXIST)
 		return -errno;
 	dir = openat(parent, "heaptap", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0 || fstat(dir, &st))
 		return -errno;
-	if (!is_ours(&st))
+	if (!cfi_cache_is_ours(&st))
 		return -EPERM;
 	return take_fd(dir);
 }
@@ -92,7 +92,7 @@ int cfi_cache_open(void)
 	return dir;
 }
 
-static int read_all(int fd, void *buf, size_t size)
+static int cfi_cache_read_all(int fd, void *buf, size_t size)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t n = read(fd, (char *)buf + done, size - done);
@@ -106,7 +106,7 @@ static int read_all(int fd, void *buf, size_t size)
 	return 0;
 }
 
-static int write_all(int fd, const void *buf, size_t size)
+static int cfi_cache_write_all(int fd, const void *buf, size_t size)
 {
 	for (size_t done = 0; done < size;) {
 		ssize_t n = write(fd, (const char *)buf + done, size - done);
@@ -133,7 +133,7 @@ static bool rows_are_valid(const struct cfi_row *rows, size_t nr)
 static bool header_is_valid(const struct cache_header *h, const struct cfi_cache_key *key,
 			    const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && is_ours(st) && h->magic == cache_magic &&
+	return S_ISREG(st->st_mode) && cfi_cache_is_ours(st) && h->magic == cache_magic &&
 	       h->version == CACHE_VERSION && h->header_size == sizeof(*h) &&
 	       !memcmp(&h->key, key, sizeof(*key)) && h->nr_rows > 0 && h->nr_rows <= CFI_MAX_ROWS &&
 	       (u64)st->st_size == sizeof(*h) + h->nr_rows * sizeof(struct cfi_row);
@@ -169,14 +169,14 @@ int cfi_cache_read(int dir, const struct cfi_cache_key *key, struct cfi_table **
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ENOENT : -EINVAL;
-	if (fstat(fd, &st) || read_all(fd, &h, sizeof(h)) || !header_is_valid(&h, key, &st))
+	if (fstat(fd, &st) || cfi_cache_read_all(fd, &h, sizeof(h)) || !header_is_valid(&h, key, &st))
 		return -EINVAL;
 	rows = malloc(h.nr_rows * sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	pages_make(rows, h.nr_rows * sizeof(*rows));
-	if (read_all(fd, rows, h.nr_rows * sizeof(*rows)) || checksum(&h, rows) != h.checksum ||
-	    !rows_are_valid(rows, h.nr_rows))
+	if (cfi_cache_read_all(fd, rows, h.nr_rows * sizeof(*rows)) ||
+	    cfi_cache_checksum(&h, rows) != h.checksum || !rows_are_valid(rows, h.nr_rows))
 		return -EINVAL;
 	err = table_from(&h, rows, out);
 	if (err)
@@ -201,16 +201,16 @@ int cfi_cache_write(int dir, const struct cfi_cache_key *key, const struct cfi_t
 	h.stats = table->stats;
 	h.text_base = table->text_base;
 	h.nr_rows = table->nr_rows;
-	h.checksum = checksum(&h, table->rows);
+	h.checksum = cfi_cache_checksum(&h, table->rows);
 	file_name(name, sizeof(name), key);
 	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", name, gettid());
 	unlinkat(dir, temporary, 0); /* left by an earlier thread with this TID */
 	fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, &h, sizeof(h));
+	err = cfi_cache_write_all(fd, &h, sizeof(h));
 	if (!err)
-		err = write_all(fd, table->rows, table->nr_rows * sizeof(*table->rows));
+		err = cfi_cache_write_all(fd, table->rows, table->nr_rows * sizeof(*table->rows));
 	if (!err && renameat(dir, temporary, dir, name))
 		err = -errno;
 	if (err)
@@ -239,7 +239,7 @@ static bool has_ending(const char *name, const char *ending)
 }
 
 /* The files of the cache in @d, at most CFI_CACHE_MAX_FILES. */
-static size_t list_files(DIR *d, struct cached_file *files, u64 *total)
+static size_t cfi_cache_list_files(DIR *d, struct cached_file *files, u64 *total)
 {
 	struct dirent *entry;
 	struct stat st;
@@ -276,7 +276,7 @@ void cfi_cache_trim(int dir, u64 max_bytes)
 		close(copy);
 	if (!d || !files)
 		return;
-	nr = list_files(d, files, &total);
+	nr = cfi_cache_list_files(d, files, &total);
 	qsort(files, nr, sizeof(*files), compare_age);
 	for (size_t i = 0; i < nr && (total > max_bytes || nr - i > CFI_CACHE_MAX_FILES / 2); i++) {
 		unlinkat(dir, files[i].name, 0);

@@ -42,7 +42,7 @@ struct undo {
 	u32 nr_done;
 };
 
-static int read_word(const struct elf *elf, u64 vaddr, u32 *word)
+static int cfi_exidx_read_word(const struct elf *elf, u64 vaddr, u32 *word)
 {
 	u8 raw[4];
 	int err = elf_read_vaddr(elf, vaddr, raw, sizeof(raw));
@@ -53,18 +53,18 @@ static int read_word(const struct elf *elf, u64 vaddr, u32 *word)
 }
 
 /* An address relative to the word at @vaddr, in 31 bits. */
-static u64 relative(u64 vaddr, u32 word)
+static u64 cfi_exidx_relative(u64 vaddr, u32 word)
 {
 	return (u32)(vaddr + (u64)((s64)((u64)word << 33) >> 33));
 }
 
 /* The next byte. Behind the last byte, "finish" repeats. */
-static u8 take(struct undo *u)
+static u8 cfi_exidx_take(struct undo *u)
 {
 	if (!u->nr_in_word) {
 		if (!u->nr_words)
 			return FINISH;
-		if (read_word(u->elf, u->next, &u->word)) {
+		if (cfi_exidx_read_word(u->elf, u->next, &u->word)) {
 			u->is_bad = true;
 			return FINISH;
 		}
@@ -77,7 +77,7 @@ static u8 take(struct undo *u)
 }
 
 /* Registers of @mask, from register @first on, are saved at sp upwards. */
-static void pop(struct undo *u, u32 mask, u32 first, u8 fp)
+static void cfi_exidx_pop(struct undo *u, u32 mask, u32 first, u8 fp)
 {
 	for (u32 nr = first; mask; nr++, mask >>= 1) {
 		if (!(mask & 1))
@@ -98,24 +98,24 @@ static void do_long(struct undo *u, u8 op, u8 fp)
 	u32 second, shift = 0;
 
 	if (op >> 4 == 8) {
-		second = (u32)(op & 15) << 8 | take(u);
+		second = (u32)(op & 15) << 8 | cfi_exidx_take(u);
 		u->is_bad |= !second; /* refuses to unwind */
-		pop(u, second, 4, fp);
+		cfi_exidx_pop(u, second, 4, fp);
 	} else if (op == 0xb1) {
-		second = take(u);
+		second = cfi_exidx_take(u);
 		u->is_bad |= !second || second > 15;
-		pop(u, second & 15, 0, fp);
+		cfi_exidx_pop(u, second & 15, 0, fp);
 	} else if (op == 0xb2) {
 		u64 more = 0;
 
 		do {
-			second = take(u);
+			second = cfi_exidx_take(u);
 			more |= (u64)(second & 127) << shift;
 			shift += 7;
 		} while (second & 128 && shift < 28);
 		u->sp += 0x204 + (s64)(more << 2);
 	} else if (op == 0xb3 || op == 0xc8 || op == 0xc9) {
-		u->sp += 8 * ((take(u) & 15) + 1) + (op == 0xb3 ? 4 : 0);
+		u->sp += 8 * ((cfi_exidx_take(u) & 15) + 1) + (op == 0xb3 ? 4 : 0);
 	} else if (op >> 3 == 0x17 || op >> 3 == 0x1a) {
 		u->sp += 8 * ((op & 7) + 1) + (op >> 3 == 0x17 ? 4 : 0);
 	} else {
@@ -134,15 +134,15 @@ static void do_operation(struct undo *u, u8 op, u8 fp)
 		u->is_bad |= (op & 15) != fp || u->nr_done;
 		u->is_fp = true;
 	} else if (op >> 4 == 10) {
-		pop(u, (2U << (op & 7)) - 1, 4, fp);
+		cfi_exidx_pop(u, (2U << (op & 7)) - 1, 4, fp);
 		if (op & 8)
-			pop(u, 1, REG_LR, fp);
+			cfi_exidx_pop(u, 1, REG_LR, fp);
 	} else {
 		do_long(u, op, fp);
 	}
 }
 
-static u32 pack(const struct undo *u)
+static u32 cfi_exidx_pack(const struct undo *u)
 {
 	s64 lr = u->sp - u->lr_at, fp = u->sp - u->fp_at;
 	u32 kind = u->is_fp ? CFI_FP : CFI_SP;
@@ -161,8 +161,8 @@ static u32 pack(const struct undo *u)
 }
 
 /* The rule of the operations in @first, and in the words that follow at @next. */
-static u32 run(const struct elf *elf, const struct unwind_arch *arch, u32 first, u32 nr_in_word, u32 nr_words,
-	       u64 next)
+static u32 cfi_exidx_run(const struct elf *elf, const struct unwind_arch *arch, u32 first, u32 nr_in_word,
+			 u32 nr_words, u64 next)
 {
 	struct undo u = { .elf = elf,
 			  .word = first,
@@ -173,13 +173,13 @@ static u32 run(const struct elf *elf, const struct unwind_arch *arch, u32 first,
 			  .lr_at = -1 };
 
 	for (; u.nr_done < MAX_OPERATIONS && !u.is_bad; u.nr_done++) {
-		u8 op = take(&u);
+		u8 op = cfi_exidx_take(&u);
 
 		if (op == FINISH)
 			break;
 		do_operation(&u, op, arch->fp);
 	}
-	return pack(&u);
+	return cfi_exidx_pack(&u);
 }
 
 u32 cfi_exidx_rule(const struct elf *elf, const struct unwind_arch *arch, u64 vaddr, u32 word)
@@ -189,23 +189,23 @@ u32 cfi_exidx_rule(const struct elf *elf, const struct unwind_arch *arch, u64 va
 	if (word == CANNOT_UNWIND)
 		return CFI_NONE;
 	if (word >> 31) /* three bytes in the entry itself */
-		return word >> 24 == 0x80 ? run(elf, arch, word, 3, 0, 0) : CFI_UNSUPPORTED;
-	vaddr = relative(vaddr, word);
-	if (read_word(elf, vaddr, &word))
+		return word >> 24 == 0x80 ? cfi_exidx_run(elf, arch, word, 3, 0, 0) : CFI_UNSUPPORTED;
+	vaddr = cfi_exidx_relative(vaddr, word);
+	if (cfi_exidx_read_word(elf, vaddr, &word))
 		return CFI_UNSUPPORTED;
 	vaddr += 4;
 	if (!(word >> 31)) { /* its own personality routine (C++), then operations */
-		if (read_word(elf, vaddr, &word))
+		if (cfi_exidx_read_word(elf, vaddr, &word))
 			return CFI_UNSUPPORTED;
 		nr_words = word >> 24;
-		return run(elf, arch, word, 3, nr_words, vaddr + 4);
+		return cfi_exidx_run(elf, arch, word, 3, nr_words, vaddr + 4);
 	}
 	if (word >> 24 == 0x80)
-		return run(elf, arch, word, 3, 0, 0);
+		return cfi_exidx_run(elf, arch, word, 3, 0, 0);
 	if (word >> 24 != 0x81 && word >> 24 != 0x82)
 		return CFI_UNSUPPORTED;
 	nr_words = word >> 16 & 255;
-	return run(elf, arch, word, 2, nr_words, vaddr);
+	return cfi_exidx_run(elf, arch, word, 2, nr_words, vaddr);
 }
 
 int cfi_exidx_each(const struct elf *elf, const struct unwind_arch *arch,
@@ -225,9 +225,9 @@ int cfi_exidx_each(const struct elf *elf, const struct unwind_arch *arch,
 		u64 vaddr = table->vaddr + at, start;
 		u32 first, second;
 
-		if (read_word(elf, vaddr, &first) || read_word(elf, vaddr + 4, &second))
+		if (cfi_exidx_read_word(elf, vaddr, &first) || cfi_exidx_read_word(elf, vaddr + 4, &second))
 			return -EIO;
-		start = relative(vaddr, first) & ~1ULL;
+		start = cfi_exidx_relative(vaddr, first) & ~1ULL;
 		/* Entries are sorted; others are damaged. */
 		if (start >= last)
 			err = fn(ctx, start, cfi_exidx_rule(elf, arch, vaddr + 4, second));

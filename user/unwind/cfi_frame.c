@@ -45,14 +45,15 @@ void cfi_frames_free(struct cfi_frames *frames)
 }
 
 /* Rows are not needed: the program stops behind the instruction, with the state there. */
-static void on_row(void *ctx, u64 pc, const struct cfi_state *state)
+static void cfi_frame_on_row(void *ctx, u64 pc, const struct cfi_state *state)
 {
 	(void)ctx;
 	(void)pc;
 	(void)state;
 }
 
-static int describe(const struct cfi_frames *f, const struct cfi_state *state, struct cfi_frame *out)
+static int cfi_frame_describe(const struct cfi_frames *f, const struct cfi_state *state,
+			      struct cfi_frame *out)
 {
 	const struct unwind_arch *arch = f->arch;
 	const struct cfi_register *ra = &state->regs[REG_RA];
@@ -71,16 +72,17 @@ static int describe(const struct cfi_frames *f, const struct cfi_state *state, s
 	return 0;
 }
 
-static int run(struct cfi_frames *f, const struct cfi_cursor *program, u64 vaddr, struct cfi_frame *out)
+static int cfi_frame_run(struct cfi_frames *f, const struct cfi_cursor *program, u64 vaddr,
+			 struct cfi_frame *out)
 {
 	struct cfi_run r = {
-		.arch = f->arch, .cie = &f->cie, .pc = out->start, .end = vaddr + 1, .row = on_row
+		.arch = f->arch, .cie = &f->cie, .pc = out->start, .end = vaddr + 1, .row = cfi_frame_on_row
 	};
 	struct cfi_state state = f->cie.initial;
 
 	if (cfi_program_run(&r, *program, &state))
 		return -ENOTSUP;
-	return describe(f, &state, out);
+	return cfi_frame_describe(f, &state, out);
 }
 
 /* Bytes that were read: an entry may refer to any CIE. */
@@ -115,7 +117,7 @@ int cfi_frames_find(struct cfi_frames *frames, u64 vaddr, struct cfi_frame *out)
 		    vaddr - start < length) {
 			out->start = start;
 			out->end = start + length;
-			return run(frames, &body, vaddr, out);
+			return cfi_frame_run(frames, &body, vaddr, out);
 		}
 	}
 	return -ENOENT;

@@ -25,7 +25,7 @@ struct address {
 	s64 add;
 };
 
-static u32 unsupported(struct cfi_stats *stats, enum cfi_reason reason)
+static u32 cfi_pack_unsupported(struct cfi_stats *stats, enum cfi_reason reason)
 {
 	stats->unsupported[reason]++;
 	return cfi_rule(CFI_UNSUPPORTED, 0, 0, 0);
@@ -107,9 +107,9 @@ static u32 pack_signal(const struct unwind_arch *arch, const struct cfi_cie *cie
 	     cfa.reg != arch->sp || !cfa.is_deref || cfa.add ||
 	     !saved_at_sp(cie, arch, &state->regs[REG_RA], cfa.offset + arch->signal_pc) ||
 	     !saved_at_sp(cie, arch, &state->regs[REG_FP], cfa.offset + arch->signal_fp)))
-		return unsupported(stats, CFI_SP_RULE);
+		return cfi_pack_unsupported(stats, CFI_SP_RULE);
 	if (!to_words(arch, cfa.offset, 0, CFI_MAX_CFA_WORDS, &words))
-		return unsupported(stats, CFI_OFFSET_RANGE);
+		return cfi_pack_unsupported(stats, CFI_OFFSET_RANGE);
 	return cfi_rule(CFI_SIGNAL, words, 0, 0);
 }
 
@@ -143,17 +143,17 @@ static u32 pack_cfa(const struct unwind_arch *arch, const struct cfi_cie *cie, c
 		if (p->save_words)
 			return p->kind;
 		if (!read_address(cie, &state->cfa_expression, &p->cfa))
-			return unsupported(stats, CFI_CFA_EXPRESSION);
+			return cfi_pack_unsupported(stats, CFI_CFA_EXPRESSION);
 		if (!p->cfa.is_deref && !__builtin_add_overflow(p->cfa.offset, p->cfa.add, &p->cfa.offset))
 			p->cfa.add = 0;
 	}
 	if (p->cfa.reg != arch->sp && p->cfa.reg != arch->fp)
-		return unsupported(stats, CFI_CFA_REGISTER);
+		return cfi_pack_unsupported(stats, CFI_CFA_REGISTER);
 	p->kind = address_kind(arch, &p->cfa);
 	if (p->kind == CFI_UNSUPPORTED)
-		return unsupported(stats, CFI_CFA_EXPRESSION);
+		return cfi_pack_unsupported(stats, CFI_CFA_EXPRESSION);
 	if (!to_words(arch, p->cfa.offset, -CFI_MAX_CFA_WORDS, CFI_MAX_CFA_WORDS, &p->cfa_words))
-		return unsupported(stats, CFI_OFFSET_RANGE);
+		return cfi_pack_unsupported(stats, CFI_OFFSET_RANGE);
 	return p->kind;
 }
 
@@ -187,7 +187,7 @@ static u32 pack_stack_machine(const struct unwind_arch *arch, const struct cfi_c
 	const struct cfi_register *fp = &state->regs[REG_FP], *ra = &state->regs[REG_RA];
 
 	if (ra->how != HOW_OFFSET || ra->offset != -arch->word_size)
-		return unsupported(stats, CFI_RA_RULE);
+		return cfi_pack_unsupported(stats, CFI_RA_RULE);
 	p->save = fp->how == HOW_SAME ? CFI_SAME : pack_slot(arch, cie, fp, p);
 	if (p->save == CFI_FP_LOST)
 		stats->unsupported[CFI_FP_RULE]++;
@@ -213,7 +213,7 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 		return cfi_rule(p->kind, p->cfa_words, p->save, (u32)p->save_words);
 	}
 	if (ra->how != HOW_OFFSET)
-		return unsupported(stats, CFI_RA_RULE);
+		return cfi_pack_unsupported(stats, CFI_RA_RULE);
 	if (fp->how == HOW_OFFSET && fp->offset < 0 && ra->offset - fp->offset == ra_above_fp(arch)) {
 		p->save = pack_slot(arch, cie, fp, p);
 		if (p->save != CFI_FP_LOST)
@@ -225,7 +225,7 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 	if (slot == CFI_FP_AT_BASE && p->kind == CFI_SP)
 		p->kind = CFI_SP_RA_AT_SP;
 	else if (slot != CFI_FP_AT_CFA)
-		return unsupported(stats, CFI_RA_RULE);
+		return cfi_pack_unsupported(stats, CFI_RA_RULE);
 	p->save = fp->how == HOW_SAME ? CFI_RA_AT_CFA : CFI_RA_AT_CFA_FP_LOST;
 	if (p->save == CFI_RA_AT_CFA_FP_LOST)
 		stats->unsupported[CFI_FP_RULE]++;
@@ -244,13 +244,13 @@ u32 cfi_pack(const struct unwind_arch *arch, const struct cfi_cie *cie, const st
 	struct packed p = { 0 };
 
 	if (cie->ra != arch->ra)
-		return unsupported(stats, CFI_RA_RULE);
+		return cfi_pack_unsupported(stats, CFI_RA_RULE);
 	if (state->regs[REG_RA].how == HOW_UNDEFINED)
 		return cfi_rule(CFI_OUTERMOST, 0, 0, 0);
 	if (cie->is_signal_frame)
 		return pack_signal(arch, cie, state, stats);
 	if (!restores_sp(arch, &state->regs[REG_SP]))
-		return unsupported(stats, CFI_SP_RULE);
+		return cfi_pack_unsupported(stats, CFI_SP_RULE);
 	if (pack_cfa(arch, cie, state, &p, stats) == CFI_UNSUPPORTED)
 		return cfi_rule(CFI_UNSUPPORTED, 0, 0, 0);
 	if (p.kind == CFI_PLT)

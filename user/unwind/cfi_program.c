@@ -62,7 +62,7 @@ static void tell_row(struct machine *m)
 	m->is_changed = false;
 }
 
-static int move_to(struct machine *m, u64 pc)
+static int cfi_program_move_to(struct machine *m, u64 pc)
 {
 	if (pc < m->run->pc || !m->run->row) /* backwards, or in a CIE */
 		return -EINVAL;
@@ -82,7 +82,7 @@ static int op_nop(struct machine *m, const struct operands *o)
 
 static int op_set_loc(struct machine *m, const struct operands *o)
 {
-	return move_to(m, o->a);
+	return cfi_program_move_to(m, o->a);
 }
 
 static int op_advance(struct machine *m, const struct operands *o)
@@ -92,7 +92,7 @@ static int op_advance(struct machine *m, const struct operands *o)
 	if (__builtin_mul_overflow(o->a, m->run->cie->code_align, &delta) ||
 	    __builtin_add_overflow(m->run->pc, delta, &pc))
 		return -EINVAL;
-	return move_to(m, pc);
+	return cfi_program_move_to(m, pc);
 }
 
 static int op_offset(struct machine *m, const struct operands *o)
@@ -268,7 +268,7 @@ static u64 read_operand(struct machine *m, char kind, struct operands *o)
 	}
 }
 
-static int step(struct machine *m)
+static int cfi_program_step(struct machine *m)
 {
 	u8 code = (u8)cursor_fixed(&m->c, 1);
 	const struct op *op = code >> 6 ? &packed_ops[code >> 6] : &ops[code];
@@ -295,7 +295,7 @@ int cfi_program_run(struct cfi_run *run, struct cfi_cursor program, struct cfi_s
 	m.nr_remembered = 0;
 	m.is_changed = true; /* the state at the start is a row */
 	while (!err && m.c.p < m.c.end && (!run->row || run->pc < run->end))
-		err = step(&m);
+		err = cfi_program_step(&m);
 	if (!err && run->pc < run->end)
 		tell_row(&m);
 	return err;

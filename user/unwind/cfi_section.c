@@ -11,7 +11,7 @@
 
 enum { EH_FRAME_HDR_BYTES = 24 };
 
-static int read_at(struct cfi_section *s, u64 offset, u64 size)
+static int cfi_section_read_at(struct cfi_section *s, u64 offset, u64 size)
 {
 	int err;
 
@@ -62,7 +62,7 @@ static int read_eh_frame(struct cfi_section *s)
 	if (section && section->type != SHT_NOBITS && section->flags & SHF_ALLOC) {
 		s->vaddr = section->addr;
 		s->is_sized = true;
-		return read_at(s, section->offset, section->size);
+		return cfi_section_read_at(s, section->offset, section->size);
 	}
 	for (u32 i = 0; i < s->elf->nr_segments && !vaddr; i++)
 		if (s->elf->segments[i].type == PT_GNU_EH_FRAME)
@@ -74,13 +74,13 @@ static int read_eh_frame(struct cfi_section *s)
 		const struct elf_segment *load = &s->elf->segments[i];
 
 		if (load->type == PT_LOAD && vaddr >= load->vaddr && vaddr - load->vaddr < load->filesz)
-			return read_at(s, offset, load->filesz - (vaddr - load->vaddr));
+			return cfi_section_read_at(s, offset, load->filesz - (vaddr - load->vaddr));
 	}
 	return -ENOENT;
 }
 
 /* Replace the compressed contents (by @how), which begin at @header, by @size plain bytes. */
-static int replace(struct cfi_section *s, size_t header, u64 size, u32 how)
+static int cfi_section_replace(struct cfi_section *s, size_t header, u64 size, u32 how)
 {
 	auto_free u8 *plain = NULL;
 	int err;
@@ -111,12 +111,12 @@ static int decompress_section(struct cfi_section *s, const struct elf_section *s
 			return -EIO;
 		for (int i = 0; i < 8; i++)
 			size = size << 8 | s->data[4 + i];
-		return replace(s, 12, size, ELFCOMPRESS_ZLIB);
+		return cfi_section_replace(s, 12, size, ELFCOMPRESS_ZLIB);
 	}
 	if (s->size < header)
 		return -EIO;
 	size = elf_word(s->elf, s->data + s->elf->word_size); /* ch_size: behind a type as large as a word */
-	return replace(s, header, size, elf_u32(s->elf, s->data));
+	return cfi_section_replace(s, header, size, elf_u32(s->elf, s->data));
 }
 
 /*
@@ -149,7 +149,7 @@ static int read_debug_frame(struct cfi_section *s)
 		return -ENOENT;
 	s->is_debug = true;
 	s->is_sized = true;
-	err = read_at(s, section->offset, section->size);
+	err = cfi_section_read_at(s, section->offset, section->size);
 	if (!err)
 		err = decompress_section(s, section);
 	return err;

@@ -50,7 +50,7 @@ static int new_inner_map(const char *name, size_t size, u32 nr, void **mem)
 	return err;
 }
 
-static int open_shard(void *ctx, u32 nr, struct shard **out)
+static int unwind_kernel_open_shard(void *ctx, u32 nr, struct shard **out)
 {
 	const struct kernel_memory *k = ctx;
 	auto_close int fd = -1;
@@ -69,7 +69,7 @@ static int open_shard(void *ctx, u32 nr, struct shard **out)
 	return 0;
 }
 
-static void close_shard(void *ctx, struct shard *shard)
+static void unwind_kernel_close_shard(void *ctx, struct shard *shard)
 {
 	(void)ctx;
 	munmap(shard, sizeof(*shard));
@@ -81,7 +81,7 @@ static int publish_slab(const struct kernel_memory *k, u32 nr)
 	return bpf_map_update_elem(k->maps.slabs_fd, &nr, &k->slabs[nr].fd, BPF_ANY) ? -errno : 0;
 }
 
-static int add_slab(struct kernel_memory *k)
+static int unwind_kernel_add_slab(struct kernel_memory *k)
 {
 	struct slab *slab = &k->slabs[k->nr_slabs];
 	u32 nr = (u32)k->nr_slabs;
@@ -116,7 +116,7 @@ static int find_slots(struct kernel_memory *k)
 	if (err)
 		return err;
 	is_enough = k->resting.nr >= SLAB_PROCESSES || (k->resting.nr && k->nr_slabs == MAX_SLABS);
-	err = is_enough ? publish_slab(k, 0) : add_slab(k);
+	err = is_enough ? publish_slab(k, 0) : unwind_kernel_add_slab(k);
 	if (err)
 		return err;
 	while (k->resting.nr)
@@ -129,7 +129,8 @@ static struct unwind_maps *slot_memory(const struct kernel_memory *k, u32 slot)
 	return &k->slabs[slot / SLAB_PROCESSES].mem[slot % SLAB_PROCESSES];
 }
 
-static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out)
+static int unwind_kernel_publish(void *ctx, pid_t pid, const struct unwind_maps *maps,
+				 struct unwind_maps **out)
 {
 	struct kernel_memory *k = ctx;
 	u32 key = (u32)pid, slot, before;
@@ -154,7 +155,7 @@ static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct 
 	return 0;
 }
 
-static void drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
+static void unwind_kernel_drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
 {
 	struct kernel_memory *k = ctx;
 	u32 key = (u32)pid, slot;
@@ -166,7 +167,7 @@ static void drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
 	k->resting.nrs[k->resting.nr++] = slot;
 }
 
-static void end(void *ctx)
+static void unwind_kernel_end(void *ctx)
 {
 	struct kernel_memory *k = ctx;
 
@@ -184,11 +185,11 @@ int unwind_tables_new(struct unwind_tables **out, const struct unwind_kernel_map
 	const struct unwind_mappings none = { .list = &(struct mapping_list){ 0 } };
 	struct kernel_memory *k = calloc(1, sizeof(*k));
 	const struct unwind_memory memory = { .ctx = k,
-					      .open_shard = open_shard,
-					      .close_shard = close_shard,
-					      .publish = publish,
-					      .drop_maps = drop_maps,
-					      .end = end };
+					      .open_shard = unwind_kernel_open_shard,
+					      .close_shard = unwind_kernel_close_shard,
+					      .publish = unwind_kernel_publish,
+					      .drop_maps = unwind_kernel_drop_maps,
+					      .end = unwind_kernel_end };
 	struct unwind_tables *u;
 	int err = k ? unwind_tables_new_in(&u, &memory) : -ENOMEM;
 

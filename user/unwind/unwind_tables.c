@@ -162,8 +162,8 @@ static int load_file(struct unwind_tables *u, struct unwind_file *f, const struc
 	return err;
 }
 
-static int file_of(struct unwind_tables *u, const struct module *m, struct cfi_ahead *ahead,
-		   struct unwind_file **out)
+static int unwind_tables_file_of(struct unwind_tables *u, const struct module *m, struct cfi_ahead *ahead,
+				 struct unwind_file **out)
 {
 	if (m->id >= u->nr_files) {
 		size_t nr = (size_t)m->id + 1;
@@ -177,7 +177,7 @@ static int file_of(struct unwind_tables *u, const struct module *m, struct cfi_a
 	return (*out)->is_known ? 0 : load_file(u, *out, m, ahead);
 }
 
-static int add_map(struct map_list *list, const struct unwind_map *map)
+static int unwind_tables_add_map(struct map_list *list, const struct unwind_map *map)
 {
 	if (array_reserve(list->maps, list->max, list->nr + 1))
 		return -ENOMEM;
@@ -186,8 +186,8 @@ static int add_map(struct map_list *list, const struct unwind_map *map)
 }
 
 /* Add one mapping: a piece for each shard with rows of its file, and for the parts between them, without rows. */
-static int add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m,
-		       struct cfi_ahead *ahead)
+static int unwind_tables_add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m,
+				     struct cfi_ahead *ahead)
 {
 	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
 	struct unwind_file *f = NULL;
@@ -196,7 +196,7 @@ static int add_mapping(struct unwind_tables *u, struct map_list *list, const str
 	/* The vsyscall page lies in the kernel's half of the addresses, where the comparisons of the programs end. */
 	if (m->start > INT64_MAX)
 		return 0;
-	err = m->module ? file_of(u, m->module, ahead, &f) : 0;
+	err = m->module ? unwind_tables_file_of(u, m->module, ahead, &f) : 0;
 	for (size_t i = 0; !err && f && i < f->nr_pieces; i++) {
 		const struct unwind_piece *p = &f->pieces[i];
 		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
@@ -205,7 +205,7 @@ static int add_mapping(struct unwind_tables *u, struct map_list *list, const str
 			continue;
 		if (start > map.start) {
 			map.end = start;
-			err = add_map(list, &map);
+			err = unwind_tables_add_map(list, &map);
 			map.start = start;
 		}
 		map.end = end < m->end ? end : m->end;
@@ -214,13 +214,13 @@ static int add_mapping(struct unwind_tables *u, struct map_list *list, const str
 		map.first = p->first;
 		map.nr = p->nr;
 		if (!err)
-			err = add_map(list, &map);
+			err = unwind_tables_add_map(list, &map);
 		map = (struct unwind_map){ .start = map.end, .shard = NO_SHARD };
 	}
 	map.end = m->end;
 	if (f && f->is_cut)
 		map.shard = LIMIT_SHARD;
-	return !err && map.start < map.end ? add_map(list, &map) : err;
+	return !err && map.start < map.end ? unwind_tables_add_map(list, &map) : err;
 }
 
 /*
@@ -248,7 +248,8 @@ static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const s
 }
 
 /* Let walks of @pid use @maps from now on. */
-static int publish(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps, struct unwind_maps **out)
+static int unwind_tables_publish(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps,
+				 struct unwind_maps **out)
 {
 	u->seq += 2;
 	maps->seq = u->seq;
@@ -256,14 +257,14 @@ static int publish(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps,
 }
 
 /* Until its mappings are published, walks of a process use those of its parent. */
-static int add_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
+static int unwind_tables_add_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
 {
 	struct process_entry new = { .pid = pid };
 	int err;
 
 	if (array_extend(u->processes, u->nr_processes))
 		return -ENOMEM;
-	err = publish(u, pid, maps, &new.maps);
+	err = unwind_tables_publish(u, pid, maps, &new.maps);
 	if (!err)
 		u->processes[u->nr_processes++] = new;
 	return err;
@@ -276,15 +277,16 @@ static bool is_published(const struct unwind_maps *now, const struct unwind_maps
 	       !memcmp(now->maps, maps->maps, maps->nr * sizeof(*maps->maps));
 }
 
-static int set_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
+static int unwind_tables_set_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
 {
 	for (size_t i = 0; i < u->nr_processes; i++) {
 		struct process_entry *p = &u->processes[i];
 
 		if (p->pid == pid)
-			return is_published(p->maps, maps) ? 0 : publish(u, pid, maps, &p->maps);
+			return is_published(p->maps, maps) ? 0
+							   : unwind_tables_publish(u, pid, maps, &p->maps);
 	}
-	return add_process(u, pid, maps);
+	return unwind_tables_add_process(u, pid, maps);
 }
 
 int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *from)
@@ -294,7 +296,7 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 	int err = maps ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < from->list->nr && !err; i++)
-		err = add_mapping(u, &pieces, &from->list->maps[i], from->ahead);
+		err = unwind_tables_add_mapping(u, &pieces, &from->list->maps[i], from->ahead);
 	if (!err) {
 		fill_maps(u, maps, &pieces);
 		if (pieces.nr > MAX_UNWIND_MAPS)
@@ -307,7 +309,7 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 		maps->start_sp = from->start_sp;
 		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
 			maps->maps[i].start = maps->maps[i].end = INT64_MAX;
-		err = set_process(u, pid, maps);
+		err = unwind_tables_set_process(u, pid, maps);
 	}
 	free(pieces.maps);
 	return err;
