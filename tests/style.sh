@@ -186,6 +186,22 @@ check_tags() {
 	}'
 }
 
+# A static function is found by its name: it has more than one word, and no more than two files have the same one. Two files
+# that stand for each other, as arch/ has them, share the names of call/life.h.
+check_names() {
+	printf '%s\n' "${sources[@]}" | grep -E '^(user|fallback|inline)/.*\.c$' | grep -v '^user/agent/' | xargs awk '
+	/^static / && !/;[ \t]*$/ {
+		gsub(/__attribute__[ \t]*\(\(.*\)\)|__printf\([0-9, ]*\)/, "")
+		if (!match($0, /[a-z_0-9]+\(/) || substr($0, 1, RSTART) ~ /=/)
+			next
+		name = substr($0, RSTART, RLENGTH - 1)
+		if (name !~ /_/)
+			printf "%s:%d: static function of one word: %s\n", FILENAME, FNR, name
+		if (++nr[name] > 2)
+			printf "%s:%d: %s is in more than two files\n", FILENAME, FNR, name
+	}'
+}
+
 # Files that the README.md of their room does not name in its table. `names*` there stands for all that begin so.
 check_readmes() {
 	printf '%s\n' "${sources[@]}" | grep -E '^(user/[a-z]+|fallback|arch|call|bpf)/[^/]*$' | awk '
@@ -341,6 +357,7 @@ report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"
 report "$(check_tags)"
+report "$(check_names)"
 report "$(check_readmes)"
 report "$(check_variables)"
 report "$(check_columns)"
