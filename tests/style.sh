@@ -187,8 +187,8 @@ check_tags() {
 }
 
 # A static function is found by its name: it has more than one word, and no more than two files have the same one. Two files
-# that stand for each other, as arch/ has them, share the names of call/life.h.
-check_names() {
+# that stand for each other, as arch/ has them, share the names of the room call/.
+check_static_names() {
 	printf '%s\n' "${sources[@]}" | grep -E '^(user|fallback|inline)/.*\.c$' | grep -v '^user/agent/' | xargs awk '
 	/^static / && !/;[ \t]*$/ {
 		gsub(/__attribute__[ \t]*\(\(.*\)\)|__printf\([0-9, ]*\)/, "")
@@ -357,7 +357,7 @@ report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"
 report "$(check_tags)"
-report "$(check_names)"
+report "$(check_static_names)"
 report "$(check_readmes)"
 report "$(check_variables)"
 report "$(check_columns)"

@@ -39,8 +39,8 @@ with open(sys.argv[1], "rb") as f:
     old = f.read()
 major, minor = struct.unpack("<HH", old[8:12])
 start = old[:8] + struct.pack("<HH", int(sys.argv[3]) if len(sys.argv) > 3 else major, minor + 1)
-# Time, what, text, PID; then two fields of later.
-mark = record(21, varint(1) + varint(0) + varint(5) + b"later" + varint(0) + varint(1 << 40) + varint(7))
+# Time, what, text, PID, TID, address; then two fields of later.
+mark = record(21, varint(1) + varint(0) + varint(5) + b"later" + 3 * varint(0) + varint(1 << 40) + varint(7))
 added = record(200, b"anything") + mark
 parts = list(chunks(old))
 parts[1:1] = [(99, 0, 4, b"some"), (1, 0, len(added), added)]

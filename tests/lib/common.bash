@@ -372,6 +372,7 @@ jq() {
 	while [[ ${1:-} == -* ]]; do
 		case $1 in
 		--arg | --argjson | --slurpfile | --rawfile) before+=("$1" "$2" "$3"); shift 3; continue ;;
+		-f) set -- "$(<"$2")" "${@:3}"; break ;;
 		-[!-]*[nR]* | -[nR]*) whole=. ;;
 		-[!-]*s* | -s*) whole='map(expanded)' ;;
 		esac
@@ -379,7 +380,7 @@ jq() {
 		shift
 	done
 	case $1 in
-	*stacks* | *timeline* | *expanded*) command jq "${before[@]}" "$REPORT_JQ $whole | ($1)" "${@:2}" ;;
+	*stacks* | *timeline* | *expanded*) command jq "${before[@]}" "$REPORT_JQ $whole | ($1"$'\n)' "${@:2}" ;;
 	*) command jq "${before[@]}" "$@" ;;
 	esac
 }

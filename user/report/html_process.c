@@ -49,7 +49,7 @@ static int html_process_callers_init(struct callers *c, struct html_tables *t, c
 		return -ENOMEM;
 	for (size_t i = 0; i < c->nr && !err; i++) {
 		const char *truncated;
-		struct own_code place;
+		struct own_code place = { .symbol = NULL };
 
 		err = html_stack(t, r, p, &c->rows[i], &c->nodes[i], &truncated);
 		if (!err)

@@ -650,14 +650,13 @@ static void output_write_title(char *text, size_t size, u64 number)
 		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-/* Log the answer if the report itself goes to files: most people open them for it. */
+/* Log the answer if the report goes to files alone: most people open them for it. */
 static void tell_verdicts(const struct outputs *outs, const struct report *r)
 {
 	bool is_shown = outs->options->is_numbered;
 
 	for (size_t i = 0; i < outs->nr; i++)
-		is_shown |= outs->list[i].stream && !outs->list[i].device &&
-			    outs->list[i].format->write == report_text;
+		is_shown |= outs->list[i].stream && !outs->list[i].device;
 	for (size_t i = 0; i < r->nr_processes && i < MAX_TOLD && !is_shown; i++) {
 		const struct report_process *p = &r->processes[i];
 		struct report_verdict v;
