@@ -398,7 +398,10 @@ static void on_tune(struct serve *s, struct wire_view *v)
 		tell_tuned(s, "a scan is under way");
 		return;
 	}
-	err = session_tune(s->session, &t);
+	/* Events in the ring are from before the change, and the answer comes behind them. */
+	err = session_forward_poll(s->session);
+	if (!err)
+		err = session_tune(s->session, &t);
 	if (!err)
 		err = session_forward_flush(s->session);
 	if (err == -EOPNOTSUPP)
