@@ -272,13 +272,15 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	local f
 	for f in leak leak_kinds; do
 		"$HEAPTAP" run -q -o $f.json -o $f.json.gz -- "$T/$f" >out 2>err
-		jq -S . $f.json >sorted-$f.json
+		mkdir -p sorted packed
+		jq -S . $f.json >sorted/$f.json
+		mv $f.json.gz packed/$f.json
 	done
 	"$HEAPTAP" diff -n 0 leak.json leak_kinds.json | tail -n +2 >plain
 	[ "$(wc -l <plain)" -gt 20 ]
 	# jq sorts keys, and the tables come first.
-	diff plain <("$HEAPTAP" diff -n 0 sorted-leak.json sorted-leak_kinds.json | tail -n +2)
-	"$HEAPTAP" diff -n 0 leak.json.gz leak_kinds.json.gz >packed
+	diff plain <(cd sorted && "$HEAPTAP" diff -n 0 leak.json leak_kinds.json | tail -n +2)
+	diff plain <(cd packed && "$HEAPTAP" diff -n 0 leak.json leak_kinds.json | tail -n +2)
 }
 
 @test "formats: callers by file: the sums are those of the process, in text and JSON" {

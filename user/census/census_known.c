@@ -15,7 +15,7 @@
 
 #define HEAD "pid,address,size,age_ns,caller,function,stack,"
 
-enum { MAX_CALLERS = 1 << 20, MAX_FIELDS = 9 };
+enum { MAX_CALLERS = 1 << 20, MAX_FIELDS = 16 };
 /* The columns that are read. */
 enum { OF_PID, OF_ADDRESS, OF_SIZE, OF_CALLER = 4, OF_FUNCTION, OF_STACK };
 

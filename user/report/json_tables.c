@@ -89,11 +89,14 @@ static int json_tables_add_item(struct intern_table *t, const void *key, u32 *ou
 static int add_function(struct json_tables *t, const struct symbol *s, u32 *out)
 {
 	struct table_function f;
-	int err = json_tables_add_text(&t->names, s->function, &f.name);
+	int err;
 
+	*out = NONE;
+	if (IS_AGENT) /* it knows no names */
+		return 0;
+	err = json_tables_add_text(&t->names, s->function, &f.name);
 	if (!err)
 		err = json_tables_add_text(&t->sources, s->file, &f.source);
-	*out = NONE;
 	return err || (!s->function && !s->file) ? err : json_tables_add_item(&t->functions, &f, out);
 }
 
@@ -171,7 +174,7 @@ static void write_modules(struct json *j, const struct json_tables *t)
 		const struct module *m = module_get(t->report->modules, (u32)key->id);
 
 		json_object_begin(j, NULL);
-		json_string(j, "path", m->path);
+		json_string(j, "path", module_name(m));
 		if (m->build_id_len)
 			report_json_build_id(j, m);
 		json_object_end(j);
@@ -242,7 +245,8 @@ int json_tables_write(struct json *j, struct json_tables *t)
 
 	json_fold(j, FOLD_ITEMS);
 	write_modules(j, t);
-	json_tables_write_functions(j, t);
+	if (!IS_AGENT)
+		json_tables_write_functions(j, t);
 	json_tables_write_frames(j, t);
 	json_array_begin(j, "backtraces");
 	for (size_t i = 0; i < t->stacks.nr && !err; i++) {

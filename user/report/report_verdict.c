@@ -200,14 +200,14 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	struct trend_growth g;
 	u64 more;
 
-	if (!p->trend || !trend_growth(p->trend, &g) || g.after <= g.before)
+	if (IS_AGENT || !p->trend || !trend_growth(p->trend, &g) || g.after <= g.before)
 		return 0;
 	more = g.after - g.before;
 	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)
 		return 0;
 	verdict_add(v, "; grows by %s/min",
 		    human_bytes((u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
-	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_grown);
+	return verdict_add_place(v, r, p, rows, nr, verdict_grown);
 }
 
 static int verdict_add_live(struct report_verdict *v, const struct report *r, const struct report_process *p,
