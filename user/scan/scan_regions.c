@@ -295,7 +295,7 @@ static int add_pages(struct region_list *list, const struct scan *s, taddr_t fro
 
 		err = add_rest(list, s, from, start);
 		if (!err)
-			err = scan_regions_add_region(list, start, end, REGION_HEAP);
+			err = scan_regions_add_region(list, start, end, heap_kind(s));
 		from = end > from ? end : from;
 	}
 	return err ? err : add_rest(list, s, from, to);
