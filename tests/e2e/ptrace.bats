@@ -104,8 +104,13 @@ other_tool() {
 	start "$T/spin" 1
 	local one=$PID
 	wait_for says spin ready
-	[ "$#" -gt 0 ] || set -- "$HEAPTAP" run -q -b bpf -f -o "$BATS_TEST_TMPDIR/other.json" -- "$T/idle"
-	start "$@"
+	if [ "$#" -gt 0 ]; then
+		start "$@"
+	else
+		start "$HEAPTAP" run -q -b bpf -f -o "$BATS_TEST_TMPDIR/other.json" -- "$T/idle"
+		# Its program begins when all probes are in, those of the C library after those of the loader.
+		wait_for says heaptap ready
+	fi
 	other=$PID
 	wait_for has_probes "$one"
 }

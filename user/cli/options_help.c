@@ -217,9 +217,9 @@ void options_help(FILE *out, const struct command *command, bool wants_all)
 	for (const struct command *c = commands; c->name; c++)
 		if (c->run)
 			help_summary(out, width, c);
-	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', and 'heaptap PID' is 'heaptap attach PID'.\n"
-	      "RSS grows, or memory is fragmented, and nothing leaks: 'heaptap scan PID' says what the\n"
-	      "allocator keeps free, and 'heaptap run --mmap' who maps memory.\n"
+	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', 'heaptap PID' 'heaptap attach PID'.\n"
+	      "Where RSS grows, or memory is fragmented, and nothing leaks: 'heaptap scan PID'\n"
+	      "says what the allocator keeps free, and 'heaptap run --mmap' who maps memory.\n"
 	      "'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n",
 	      out);
 }
