@@ -108,7 +108,7 @@ other_tool() {
 		start "$@"
 	else
 		start "$HEAPTAP" run -q -b bpf -f -o "$BATS_TEST_TMPDIR/other.json" -- "$T/idle"
-		# Its program begins when all probes are in, those of the C library after those of the loader.
+		# The program of that heaptap begins when all probes are in, those of the C library after those of the loader.
 		wait_for says heaptap ready
 	fi
 	other=$PID

@@ -285,7 +285,7 @@ static void test_bad_lines(void **state)
 	refuse("stack 2 10 finished 0x10", "'finished' is not the end of a stack");
 	refuse("thread 11 1 x", "no process line for pid 11");
 	refuse("allocator 10 glibc /no/such", "is in no map line before");
-	refuse("function 7 0 a b", "7 is too large");
+	refuse("function 77 0 a b", "77 is too large");
 	refuse("mark x here", "'x' is not a number");
 	refuse("exit 10 0 later", "'later' does not belong here");
 	refuse("\x1b[2J", "\\x1b[2J");
