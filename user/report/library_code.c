@@ -77,7 +77,7 @@ static bool library_is_c(const char *name)
 		"_IO_",	       "__IO_",	     "__libc_",	 "__GI_", "__cxa_", "__rust_", "__rdl_",
 		"__rg_",       "__gnat_",    "_d_",	 "_dl_",  "_nl_",   "__str",   "__getdelim",
 		"__vasprintf", "__asprintf", "system__", "ada__", "gnat__", "system.", "ada.",
-		"gnat.",       "object.",    "core.",	 "rt.",	  "std.",   "gc.",
+		"gnat.",       "object.",    "core.",	 "rt.",	  "std.",   "gc.",     "uv_",
 	};
 	static const char *const names[] = {
 		"strdup",	  "strndup",	 "wcsdup",	   "getline",  "getdelim", "asprintf",
