@@ -26,6 +26,7 @@ import collections
 import concurrent.futures
 import fnmatch
 import os
+import queue
 import re
 import shutil
 import struct
@@ -97,7 +98,7 @@ class Machine:
         self.is_root = os.geteuid() == 0
         self.has_bpf = not tracing or not self.is_root or works(HEAPTAP, "run", "-q", "--no-scan", "-b", "bpf", "--", "true")
         self.has_32bit = runs_32bit()
-        self.has_namespaces = works("unshare", "-m", "true")
+        self.namespaces = Namespaces() if tracing and self.is_root and works("unshare", "-m", "true") else None
 
     def obstacle(self, job):
         """Why no test of this job can run here, or None."""
@@ -114,9 +115,35 @@ class Machine:
         return None
 
 
+class Namespaces:
+    """Mount namespaces with libraries of their own, each kept by a waiting shell. Jobs borrow one: none is made for each job."""
+
+    def __init__(self):
+        self.idle = queue.SimpleQueue()
+        self.keepers = []
+
+    def borrow(self):
+        """The PID of a process in a namespace that no other job has."""
+        try:
+            return self.idle.get_nowait()
+        except queue.Empty:
+            keeper = subprocess.Popen([os.path.join(HERE, "own_libraries.sh"), "sh", "-c", "echo $$; read -r _"],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.keepers.append(keeper)
+            return int(keeper.stdout.readline())
+
+    def give_back(self, pid):
+        self.idle.put(pid)
+
+    def close(self):
+        for keeper in self.keepers:
+            keeper.stdin.close()
+            keeper.wait()
+
+
 # ---- running ----
 
-def command_of(job, machine, only):
+def command_of(job, only):
     if job.kind == "unit":
         return [job.file]
     if job.kind == "make":
@@ -127,10 +154,7 @@ def command_of(job, machine, only):
         command += ["--filter", "^" + re.sub(r"([][\\.()*+?{}^$|/])", r"\\\1", only) + "$"]
     if job.tags:
         command += ["--filter-tags", job.tags]
-    command.append(job.file)
-    if job.kind in TRACING and machine.has_namespaces:
-        command.insert(0, os.path.join(HERE, "own_libraries.sh"))
-    return command
+    return command + [job.file]
 
 
 def run(job, machine, log, only=None):
@@ -139,11 +163,16 @@ def run(job, machine, log, only=None):
     if job.kind in ("ptrace", "inline", "connect"):
         env["HEAPTAP_BACKEND"] = job.kind
     os.makedirs(os.path.dirname(log), exist_ok=True)
+    command = command_of(job, only)
+    namespace = machine.namespaces.borrow() if job.kind in TRACING and machine.namespaces else None
+    if namespace:
+        command = ["nsenter", "-t", str(namespace), "-m", "-w"] + command
     with open(log, "w") as out:
-        child = subprocess.Popen(command_of(job, machine, only), env=env, stdin=subprocess.DEVNULL, stdout=out,
-                                 stderr=subprocess.STDOUT)
+        child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         _, wait_status, usage = os.wait4(child.pid, 0)
         status = child.returncode = os.waitstatus_to_exitcode(wait_status)
+    if namespace:
+        machine.namespaces.give_back(namespace)
     job.cpu_seconds += usage.ru_utime + usage.ru_stime
     with open(log, errors="replace") as said:
         lines = said.read().splitlines()
@@ -319,7 +348,7 @@ def run_all(jobs, machine):
         return job_results
 
     at_a_time = int(os.environ.get("JOBS") or os.cpu_count() + 1)
-    if not machine.has_namespaces and machine.is_root and any(j.kind in TRACING for j in jobs):
+    if not machine.namespaces and machine.is_root and any(j.kind in TRACING for j in jobs):
         print("run.py: no mount namespace here: tests share libraries, so one file at a time")
         at_a_time = 1
     with concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
@@ -360,6 +389,8 @@ def main():
         runs, failures = run_again(r, machine)
         print(f"again, alone: {r.job.label}: {r.name}: {'failed in run %d' % runs if failures else 'passed %d times' % runs}", flush=True)
         (failed if failures else unstable).append(r)
+    if machine.namespaces:
+        machine.namespaces.close()
 
     skipped = [r for r in results if r.status == "skipped"]
     unexpected = [r for r in skipped if not expected.has(r)]
