@@ -55,6 +55,7 @@ last_line() { [ "$(tail -n 1 <<<"$output")" = "$1" ] || { echo "the last line is
 	grep -P '^20\S+ \S+\tplain:a: now and then\t1 of 6\t.*why' build/unstable.tsv
 }
 
+# bats test_tags=full
 @test "run.py: a test that fails again in the fourth run alone has failed" {
 	tests_of "twice=echo run >>'$PWD/runs'; n=\$(wc -l <'$PWD/runs'); [ \$n -ne 1 ] && [ \$n -ne 5 ]" >a.bats
 	runs 1 plain:a.bats
@@ -137,6 +138,7 @@ last_line() { [ "$(tail -n 1 <<<"$output")" = "$1" ] || { echo "the last line is
 	[[ $output == *'3: not root'* ]]
 }
 
+# bats test_tags=full
 @test "run.py: without BPF what traces by it is skipped, and the ptrace source is tested" {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
 	unshare -m true || skip "no mount namespaces here"

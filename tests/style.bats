@@ -35,6 +35,7 @@ finds() {
 	done
 }
 
+# bats test_tags=full
 @test "style: files without findings, and wrong spelling and layout" {
 	PATH=$REAL_PATH
 	run tests/style.sh
@@ -61,6 +62,7 @@ finds() {
 	[[ $output != *a.bats:3* ]]
 }
 
+# bats test_tags=full
 @test "style: an include against the layers, and one without its directory" {
 	printf '#include "user/heap/good.h"\n#include "good.h"\n' >>user/lib/good.h
 	finds 'user/lib/good.h:3: includes user/heap/good.h: user/lib may include only no other room, not user/heap' \
@@ -75,6 +77,7 @@ finds() {
 	finds 'tests/style.sh: row of user/lib names user/heap, which has no row above it'
 }
 
+# bats test_tags=full
 @test "style: a file over 800 lines, a header over 150, a function over 80" {
 	yes '/* A line. */' | head -799 >>user/heap/good.c
 	yes '/* A line. */' | head -149 >>user/lib/good.h
@@ -85,6 +88,7 @@ finds() {
 	finds 'user/heap/good.c:4: function of 81 lines, more than 80: void long_one(void)'
 }
 
+# bats test_tags=full
 @test "style: a file that the table of its room does not name" {
 	printf '%s\n' '# user/heap' '' '| file | what it does |' '|---|---|' '| `heap.h`, `row_*` | the heap |' >user/heap/README.md
 	for f in good.c good.h goods.c heap.c row_table.c grow_table.h; do good "user/heap/$f"; done
@@ -162,6 +166,7 @@ END
 	[ "$(grep -c 'can change' <<<"$output")" -eq 6 ]
 }
 
+# bats test_tags=full
 @test "style: subjects of commits after the check came" {
 	command -v git >/dev/null || skip "git is not installed"
 	git init -q

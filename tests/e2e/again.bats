@@ -65,6 +65,7 @@ lost() { of_function "$1" definite.blocks; }
 	detach
 }
 
+# bats test_tags=full
 @test "again: --leaks new and leaked: only those, in sums and callers" {
 	began --scan --leaks new
 	says_ok "lose 3"
@@ -141,6 +142,7 @@ lost() { of_function "$1" definite.blocks; }
 	detach
 }
 
+# bats test_tags=full
 @test "again: --interval: each report has its own verdict" {
 	began --scan -i 300ms
 	says_ok "lose 3"
@@ -153,6 +155,7 @@ lost() { of_function "$1" definite.blocks; }
 	jq -se '[.[].processes[0].scan.new.blocks // 0] | add <= 3' "$BATS_TEST_TMPDIR"/r.*.json
 }
 
+# bats test_tags=full
 @test "again: pointers with marks and at odd addresses: lost without --pointer-mask and --unaligned" {
 	began
 	says_ok "mask 3"
@@ -174,6 +177,7 @@ lost() { of_function "$1" definite.blocks; }
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "again: --perturb: an old pointer in fresh memory hides no leak; the environment is kept" {
 	traced -- "$T/stale"
 	[ "$(of_function stale_loses reachable.blocks)" -eq 1 ]
@@ -190,6 +194,7 @@ lost() { of_function "$1" definite.blocks; }
 	grep -q -- '--perturb: no effect' "$err"
 }
 
+# bats test_tags=full
 @test "again: --keep removes the files of old reports, but none that was changed" {
 	began --keep 2
 	says_ok "lose 3"

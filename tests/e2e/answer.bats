@@ -75,6 +75,7 @@ same_places() {
 	[[ $verdict == 'leaks 39.4 KiB in 8 blocks, most of it from bare+0x'* ]]
 }
 
+# bats test_tags=full
 @test "answer: names of 10,000 characters are cut" {
 	local long
 	long=$(printf 'f%.0s' {1..10000})
@@ -86,6 +87,7 @@ same_places() {
 	[ "${#verdict}" -lt 300 ]
 }
 
+# bats test_tags=full
 @test "answer: who attaches reads that older blocks were not seen, and who grows" {
 	start "$T/grow" 1000000 1
 	"$HEAPTAP" attach -q -t 4s -o r.txt -o r.json "$PID"
@@ -129,6 +131,7 @@ same_places() {
 	[[ $output != *'cannot be matched'* ]]
 }
 
+# bats test_tags=full
 @test "answer: compiled code of node is named by its perf map, in all outputs" {
 	command -v node >/dev/null || skip "no node here: code that it compiles is not tried"
 	printf '%s\n' 'const held = [];' \

@@ -9,7 +9,7 @@ load ../lib/common
 	attached_between
 }
 
-# bats test_tags=ptrace
+# bats test_tags=ptrace,full
 @test "attach: a process whose main thread has ended (B18)" {
 	not_by_inline "only the main thread can be made to map memory"
 	stepping
@@ -64,6 +64,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "attach: twice in a row, each report its own" {
 	stepping
 	for n in 11 22; do
@@ -74,6 +75,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "attach: by name, two targets, a report for each" {
 	cp "$T/spin" "$BATS_TEST_TMPDIR/spin-$$"
 	start "$BATS_TEST_TMPDIR/spin-$$"
@@ -92,6 +94,7 @@ load ../lib/common
 	untouched "$two"
 }
 
+# bats test_tags=full
 @test "attach: by the path of its file, and of a link to this file" {
 	local player=$BATS_TEST_TMPDIR/player given
 	cp "$T/spin" "$player"
@@ -108,7 +111,7 @@ load ../lib/common
 	done
 }
 
-# bats test_tags=full,connect
+# bats test_tags=connect,full
 @test "attach: 33 targets share one link for each file; two have their own" {
 	local other one pids=()
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"
@@ -135,6 +138,7 @@ load ../lib/common
 	untouched "$other"
 }
 
+# bats test_tags=full
 @test "attach: two instances on one target, both right (A11)" {
 	with_bpf_only "Linux allows one tracer by ptrace"
 	not_by_inline "a second heaptap is refused"
@@ -418,6 +422,7 @@ for line in sys.stdin:
 	exec 7>&-
 }
 
+# bats test_tags=full
 @test "attach: the process that holds the probes is killed: heaptap says so and ends" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4
@@ -441,6 +446,7 @@ for line in sys.stdin:
 	done
 }
 
+# bats test_tags=full
 @test "attach: two Ctrl-C in a row leave nothing behind (A5)" {
 	spinning 0 4
 	attached "$TARGET"
@@ -450,6 +456,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "attach: nobody reads its reports: Ctrl-C takes the probes out, the next one ends it (A5)" {
 	spinning 0 2
 	unheard

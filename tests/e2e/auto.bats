@@ -51,6 +51,7 @@ no_notes() { jq -e '[.processes[].notes[]? | select(test("inline|BPF"))] == []' 
 	grep -qE 'auto: .*asks_stack: PID .*: (malloc|free): .*: all calls of this process are seen by BPF' "$err"
 }
 
+# bats test_tags=full
 @test "auto: an allocator that would see what is changed has the counts that BPF has" {
 	traced --backend bpf -- "$T/asks_stack"
 	jq -cS '.processes[0] | .functions, .totals.live_bytes' "$report" >"$BATS_TEST_TMPDIR/want"
@@ -90,6 +91,7 @@ limited() {
 		>"$out" 2>"$err" 3>&- || status=$?
 }
 
+# bats test_tags=full
 @test "auto: limits of memory and of files that leave no room for code: BPF is taken, and said (E5)" {
 	limited '-v 700000' -- "$T/order"
 	by bpf
@@ -115,6 +117,7 @@ limited() {
 }
 
 # Breakpoints are in such a program, beside an inline source that has none.
+# bats test_tags=full
 @test "auto: a program that was left to BPF, and copies code with breakpoints, lives (T3)" {
 	local how
 	for how in private shared hook; do
@@ -133,6 +136,7 @@ variants() {
 	done
 }
 
+# bats test_tags=full
 @test "auto: static programs, those of musl and of 32 bits" {
 	local program
 	for program in $(variants order); do
@@ -251,6 +255,7 @@ busy_until() {
 	is .totals.allocs 7
 }
 
+# bats test_tags=full
 @test "auto: attach puts no code where a backend is named, or code is not wanted" {
 	local env
 	for env in HEAPTAP_NO_CODE=1 HEAPTAP_NO_CODE=; do
@@ -305,6 +310,7 @@ ends_in_pairs() {
 	ends_in_pairs
 }
 
+# bats test_tags=full
 @test "auto: attach to a busy program that cannot have code, or shall not" {
 	local said option
 	for option in --max-cost=0% --backend=bpf --max-cost=10%; do
@@ -325,6 +331,7 @@ ends_in_pairs() {
 	done
 }
 
+# bats test_tags=full
 @test "auto: run by breakpoints that take most of the program's time says so meanwhile, once" {
 	report=$BATS_TEST_TMPDIR/report.json
 	err=$BATS_TEST_TMPDIR/heaptap.err
@@ -337,6 +344,7 @@ ends_in_pairs() {
 }
 
 # While it is stopped for the code, breakpoints come back.
+# bats test_tags=full
 @test "auto: attach to a busy program that cannot have code: breakpoints stay, and no call is missed" {
 	stepping bash -c 'ulimit -f 400; exec "$@"' bash
 	attached "$TARGET"
@@ -348,6 +356,7 @@ ends_in_pairs() {
 	is .functions.malloc $((bursts * 80000 + 20000))
 }
 
+# bats test_tags=full
 @test "auto: attach to two processes: code for the busy one alone" {
 	local quiet
 	start "$T/idle"
@@ -364,6 +373,7 @@ ends_in_pairs() {
 }
 
 # A program that begins to execute others has breakpoints for a while, which see them from their first call.
+# bats test_tags=full
 @test "auto: attach to programs that execute others loses nothing" {
 	start bash -c "exec '$T/execs' >'$BATS_TEST_TMPDIR/execs'"
 	TARGET=$PID
@@ -377,6 +387,7 @@ ends_in_pairs() {
 	by bpf
 }
 
+# bats test_tags=full
 @test "auto: system puts code into a busy process, and names its leak" {
 	err=$BATS_TEST_TMPDIR/heaptap.err
 	stepping
@@ -390,6 +401,7 @@ ends_in_pairs() {
 }
 
 # Nearly each moment of each thread is in a call: they stop where they leave it.
+# bats test_tags=full
 @test "auto: attach to many threads at full speed" {
 	stepping
 	attached "$TARGET"

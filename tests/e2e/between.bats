@@ -168,6 +168,7 @@ same_part() {
 	cmp part.json pipe.json
 }
 
+# bats test_tags=full
 @test "between: a part that is read from a seek point on is the same part (F5)" {
 	"$HEAPTAP" run -q --no-scan --record-seek 64K -w r.heaptap -- "$T/threads" 4 120000 >out 2>err
 	list_times
@@ -188,6 +189,7 @@ same_part() {
 	grep -q 'checksum does not match' err
 }
 
+# bats test_tags=full
 @test "between: seek points of several processes, between markers" {
 	"$HEAPTAP" run -q -f --no-scan --record-seek 64K -w r.heaptap -- sh -c "
 		'$T/threads' 2 20000; '$T/threads' 3 30000 & '$T/threads' 2 30000; wait" >out 2>err
@@ -204,6 +206,7 @@ begins_at() {
 	"$HEAPTAP" report -vv --between "${1}ns,end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p'
 }
 
+# bats test_tags=full
 @test "between: right behind a seek point with thousands of live blocks (F5)" {
 	"$HEAPTAP" run -q --no-scan --record-seek 64K -w r.heaptap -- "$T/threads" 4 80000 4000 >out 2>err
 	to=$("$HEAPTAP" report --format json r.heaptap | jq .duration_ns)
@@ -233,6 +236,7 @@ moments() {
 	"$HEAPTAP" console -vv "${commands[@]}" -x 'report here.json' r.heaptap >out 2>err
 }
 
+# bats test_tags=full
 @test "goto: later moments are read on, and show what the console shows that goes there at once (F5)" {
 	"$HEAPTAP" run -q -f --record-seek 64K -w r.heaptap -- sh -c "
 		'$T/threads' 2 10000; '$T/threads' 3 10000 & '$T/threads' 2 20000 1000; wait" >out 2>err

@@ -41,6 +41,7 @@ at_rest() { ! grep -qE '^State:.*[tT] \(' "/proc/$TARGET"/task/*/status; }
 # Blocks that take a scan some 0.5 s.
 MANY=1000000
 
+# bats test_tags=full
 @test "broken off: scan of a process that nobody traces" {
 	stepping
 	step "alloc $MANY 16"
@@ -55,6 +56,7 @@ MANY=1000000
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "broken off: scan and why of the console, which goes on and judges again" {
 	stepping
 	mkfifo pid
@@ -107,6 +109,7 @@ list_places() {
 	}'
 }
 
+# bats test_tags=full
 @test "broken off: names of a large report of the console, as text and as files" {
 	list_places 40000 >l.txt
 	"$ROOT/tests/lib/talk.py" bash -c 'echo $$ >tap; exec "$0" console l.txt' "$HEAPTAP" <<SCRIPT
@@ -137,6 +140,7 @@ SCRIPT
 	[ ! -e x.json ] && [ ! -e y.html ]
 }
 
+# bats test_tags=full
 @test "broken off: goto of the console, which shows what it showed before" {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
 	# Reading this many events takes several times as long as the wait.

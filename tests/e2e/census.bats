@@ -80,6 +80,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 }
 
 # An arena that grew between two pieces of smaps counted twice.
+# bats test_tags=full
 @test "census: resident memory of a heap that grows is of the moment of its blocks (T11)" {
 	local way
 	start "$T/swell_threads" 4
@@ -95,6 +96,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "census: classes of C++ objects, also in a stripped program" {
 	strip -o "$BATS_TEST_TMPDIR/stripped" "$T/census_types"
 	for program in "$T/census_types" "$BATS_TEST_TMPDIR/stripped"; do
@@ -131,6 +133,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	[[ $output == *' 30 '*'a small number'* ]]
 }
 
+# bats test_tags=full
 @test "census: a block that only memory without rights holds is not lost" {
 	local way
 	counted "$T/census_first"
@@ -143,6 +146,7 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 }
 
 # Objects lie in pools that python maps itself, and point to blocks of malloc.
+# bats test_tags=full
 @test "census: python: blocks that only objects in its own pools hold are not lost" {
 	local way
 	counted python3 -c 'import sys
@@ -173,6 +177,7 @@ sys.stdin.read()'
 	told '.resident | .allocator + .stacks + .files + .shared + .anonymous == .rss' true
 }
 
+# bats test_tags=full
 @test "census: --why names the variable that holds a block, and says who is no block" {
 	local addr
 	counted "$T/census_types"
@@ -193,6 +198,7 @@ sys.stdin.read()'
 	told .why.verdict definite
 }
 
+# bats test_tags=full
 @test "census: --why TYPE names who holds the blocks of a class, each with a chain" {
 	counted "$T/census_types"
 	with_json -n 0 --why zoo::Cat
@@ -386,6 +392,7 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
 }
 
+# bats test_tags=full
 @test "census: of a copy made while the process runs: the same blocks, and nothing watches it afterwards" {
 	local warning=$BATS_TEST_TMPDIR/warning
 	counted "$T/census" 4 3 20000
@@ -438,6 +445,7 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	ended "$TARGET" 0
 }
 
+# bats test_tags=full
 @test "census: without --snapshot a large process is copied ahead, and forks where that is not possible" {
 	local warning=$BATS_TEST_TMPDIR/warning lines=$BATS_TEST_TMPDIR/lines
 	mkfifo "$lines"
@@ -531,6 +539,7 @@ arena_is_locked() { with_json && [ "$(jq '[.arenas[] | select(.locked)] | length
 	told .core.may_have_gaps true
 }
 
+# bats test_tags=full
 @test "census: a service that grew before heaptap came: two censuses find by how much" {
 	command -v redis-server >/dev/null || skip "no redis-server here"
 	local socket=$BATS_TEST_TMPDIR/redis before after grown
@@ -615,6 +624,7 @@ lost_by_census() {
 	ends_well
 }
 
+# bats test_tags=full
 @test "census: --baseline shows what has grown, and refuses other files" {
 	counted "$T/census_types"
 	with_json
@@ -709,6 +719,7 @@ idle() {
 nr_born() { grep -c born "$BATS_TEST_TMPDIR/births.out" || true; }
 has_more_born() { [ "$(nr_born)" -gt "$before" ]; }
 
+# bats test_tags=full
 @test "census: the process makes children meanwhile: verdicts by each way, and each child ends as it wants to (A12)" {
 	local way before
 	start "$T/births" 3
@@ -736,6 +747,7 @@ is_watched() {
 	return 1
 }
 
+# bats test_tags=full
 @test "census: the process is killed while it is copied: that is said, and nothing hangs (A2)" {
 	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
 	TARGET=$PID

@@ -26,6 +26,7 @@ all_equal() {
 	done
 }
 
+# bats test_tags=full
 @test "census: jemalloc: the blocks of programs with 1, 3 and 8 threads are those that they have" {
 	on_library libjemalloc
 	all_equal jemalloc 24
@@ -40,6 +41,7 @@ all_equal() {
 }
 
 # A description may stand for the last page of a large extent alone, and where extents were joined there is none.
+# bats test_tags=full
 @test "census: jemalloc: after large blocks were freed (T11)" {
 	on_library libjemalloc
 	counted env LD_PRELOAD="$PRELOAD" "$T/census" 1 1 5000 large
@@ -88,6 +90,7 @@ all_equal() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "census: musl: programs with 1, 4 and 16 threads, static too" {
 	local program threads
 	for program in census-musl census-musl-static; do
@@ -136,6 +139,7 @@ ends_equal() {
 		exit !($seen == %wanted && $seen > 1000 && $inner < $seen / 20 && $extra <= $most)' "$truth" "$list" "$1"
 }
 
+# bats test_tags=full
 @test "census: mimalloc: the blocks of programs with 1, 3 and 8 threads are those that they have" {
 	local threads
 	on_library libmimalloc.so.2

@@ -333,6 +333,7 @@ live_blocks() {
 	leave 2
 }
 
+# bats test_tags=full
 @test "console: record: from here on, to the end of it; a report on it says the same" {
 	stepping
 	asking "$TARGET" -q
@@ -417,6 +418,7 @@ live_blocks() {
 	jq -e '.processes[0].scan.definite' end.json
 }
 
+# bats test_tags=full
 @test "console: watch: a command again and again" {
 	stepping
 	asking "$TARGET" -q
@@ -589,6 +591,7 @@ fate() {
 
 has_blocks() { [ "$(live_blocks)" -eq "$1" ]; }
 
+# bats test_tags=full
 @test "console: several processes, each by its number" {
 	spinning
 	first=$TARGET
@@ -603,6 +606,7 @@ has_blocks() { [ "$(live_blocks)" -eq "$1" ]; }
 # share: of a CPU, in percent without what follows the point, as the last status has it
 share() { unbroken <<<"$output" | grep -oE 'a second\), [0-9]+[^,]* of a CPU' | sed 's/.*), //; s/[^0-9].*//'; }
 
+# bats test_tags=full
 @test "console: heaptap takes no more CPU than there is, and shows no share at once" {
 	local shown
 	spinning

@@ -63,6 +63,7 @@ breaking() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "break: at a caller, not at others; gdb can look at the process" {
 	stepping
 	asking "$TARGET" -q
@@ -92,6 +93,7 @@ breaking() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "break: the process runs on when the console ends, by quit, SIGTERM or SIGKILL (A3)" {
 	local how
 	for how in quit TERM KILL; do
@@ -131,6 +133,7 @@ SCRIPT
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "break: what is no function, no caller, no process, not here" {
 	stepping
 	asking "$TARGET" -q

@@ -52,6 +52,7 @@ time.sleep(1000)'
 	[ "$(grep -c ' in .*clock_nanosleep\| in .*select\|#0 .*clock_nanosleep' <<<"$output")" -ge 7 ]
 }
 
+# bats test_tags=full
 @test "core: memory is as it was: gdb finds the block that the list has" {
 	coproc PLANT { exec "$T/contents" 2>/dev/null 3>&-; }
 	TARGET=$PLANT_PID

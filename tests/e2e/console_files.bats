@@ -107,6 +107,7 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	PYTHON
 }
 
+# bats test_tags=full
 @test "files: all live blocks without the console, with threads and whole stacks" {
 	"$HEAPTAP" report -q -n 1 -o l.blocks.json -o l.blocks.csv r.heaptap
 	console -x 'blocks > b.json' -x 'set verbose on' -x 'blocks > v.csv'

@@ -50,6 +50,7 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "log: reallocs and failures" {
 	not_by_inline "attached, it misses the first calls of a program that is executed"
 	mkfifo in

@@ -132,6 +132,7 @@ values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
 	leave 2
 }
 
+# bats test_tags=full
 @test "print, show: not of a recording, and not from another machine" {
 	"$HEAPTAP" run -q -w r.heaptap "$T/leak" >/dev/null 2>&1
 	run "$HEAPTAP" console -q -x 'show 0x1000' r.heaptap

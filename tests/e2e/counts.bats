@@ -25,13 +25,14 @@ equals_oracle() {
 @test "counts: exceptions (B8)" { equals_oracle "$T/exceptions"; }
 # bats test_tags=ptrace,inline
 @test "counts: handlers that allocate (B7)" { equals_oracle "$T/signals"; }
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "counts: cancelled threads (B9)" { equals_oracle "$T/cancel" 50; }
 # bats test_tags=ptrace,inline
 @test "counts: failing calls (B2, B6)" { equals_oracle "$T/failed"; }
 # bats test_tags=ptrace,inline
 @test "counts: before and after main (B17)" { equals_oracle "$T/early"; }
 
+# bats test_tags=full
 @test "counts: python3" {
 	# Not a script in front of it, which would be the program that heaptap sees.
 	equals_oracle "$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')" -c 'import json, re
@@ -58,6 +59,7 @@ re.compile("(a|b)*c").match("ab" * 100 + "c")'
 	equals_oracle git --no-pager log -p --stat
 }
 
+# bats test_tags=full
 @test "counts: sqlite3 on a script" {
 	cat >"$BATS_TEST_TMPDIR/script" <<-'SQL'
 		create table t (a integer primary key, b text);

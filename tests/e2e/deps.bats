@@ -50,6 +50,7 @@ asked() { sed -n 's/^install .*Timeout=[0-9]* //p' calls | tr ' ' '\n'; }
 	run ! grep -qxE 'gcc|make|libelf-dev|bats|jq|chromium|openssh-server' <(asked)
 }
 
+# bats test_tags=full
 @test "deps: what check needs is what building needs, and more, but no browser and no server for ssh" {
 	deps check
 	[ "$status" -eq 0 ]
@@ -84,6 +85,7 @@ asked() { sed -n 's/^install .*Timeout=[0-9]* //p' calls | tr ' ' '\n'; }
 	[ ! -s calls ]
 }
 
+# bats test_tags=full
 @test "deps: a package that the release lacks: the next name, or a word that it is optional, or an error" {
 	printf '%s\n' clang-format-14 bpftrace >unknown
 	deps check-all

@@ -43,6 +43,7 @@ json() {
 	[ "$(json "$out" kernel)" = "\"$(uname -r)\"" ]
 }
 
+# bats test_tags=full
 @test "doctor: nothing is left of the trials" {
 	need_bpf
 	# links belong to processes: without one there are none
@@ -183,6 +184,7 @@ breakpoints_left() {
 	step "alloc 10 10"
 }
 
+# bats test_tags=full
 @test "doctor: breakpoints that were left behind are found, and the command that it prints removes them (A3)" {
 	need_bpf
 	[ "$(uname -m)" = x86_64 ] || skip "pokes an instruction of x86"

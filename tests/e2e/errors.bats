@@ -64,6 +64,7 @@ as_told_wrong() {
 	[ "$(jq '.processes[0].functions | to_entries | map(select(.key | startswith("operator delete(ptr, size"))) | length' "$report")" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "errors: wrong sizes by clang++: as by g++" {
 	command -v clang++ >/dev/null || skip "clang++ is not installed"
 	clang++ -std=c++17 -fsized-deallocation -O1 -g -I"$ROOT" -o "$BATS_TEST_TMPDIR/sized" "$ROOT/tests/targets/sized.cc" 2>"$BATS_TEST_TMPDIR/why" ||
@@ -72,6 +73,7 @@ as_told_wrong() {
 	as_told_wrong
 }
 
+# bats test_tags=full
 @test "errors: wrong sizes in recordings, lists of events and the formats" {
 	traced --record "$BATS_TEST_TMPDIR/r" -- "$T/sized"
 	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/r.json" "$BATS_TEST_TMPDIR/r"
@@ -88,6 +90,7 @@ as_told_wrong() {
 	[[ $(unbroken <<<"$stderr") == *'wrong alignment (first 32, not 64), 2 times, first 0x'*', by operator delete(ptr, align)'*'other_alignment at '* ]]
 }
 
+# bats test_tags=full
 @test "errors: free inside a block, of no block, realloc of a freed one" {
 	traced -- "$T/misuse" inside
 	[ "$(wrong bad-free free_inside by_malloc)" -eq 1 ]
@@ -98,6 +101,7 @@ as_told_wrong() {
 	[ "$(wrong bad-realloc realloc_of_freed by_malloc)" -eq 1 ]
 }
 
+# bats test_tags=full
 @test "errors: the text report: before the leaks, with its stacks" {
 	run --separate-stderr "$HEAPTAP" run -- "$T/misuse" double
 	[[ $stderr == *'bad frees   8 mismatched releases, 1 double release'* ]]
@@ -118,6 +122,7 @@ right() {
 	is .totals.unknown_frees 0
 }
 
+# bats test_tags=full
 @test "errors: real programs release rightly" {
 	right ls -lR /usr/lib/git-core
 	# shellcheck disable=SC2016 # perl's own
@@ -127,6 +132,7 @@ right() {
 	right git --no-pager -C "$ROOT" log --stat -3
 }
 
+# bats test_tags=full
 @test "errors: one function for several families (mimalloc, tcmalloc): not told apart, double frees are" {
 	local lib tried=0
 	for lib in libmimalloc.so.2 libtcmalloc_minimal.so.4; do
@@ -156,6 +162,7 @@ right() {
 	is '.errors | length' 0
 }
 
+# bats test_tags=full
 @test "errors: lost allocations: no release is called wrong for their sake (F1)" {
 	traced --ring-size 4K -d 0 -- "$T/threads" 8 20000
 	[ "$(field .lost.allocs)" -gt 0 ] || skip "nothing was lost here"
@@ -184,6 +191,7 @@ os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$
 	[ "$status" -eq 99 ]
 }
 
+# bats test_tags=full
 @test "errors: --fail-on growth: of one that grows, not of one that does not" {
 	traced --no-scan --fail-on growth:5% -- "$T/grow" 2000 1
 	[ "$status" -eq 99 ]
@@ -200,6 +208,7 @@ os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$
 	done
 }
 
+# bats test_tags=full
 @test "errors: sort keys mismatched and badfree" {
 	traced -q --no-scan -s mismatched -- "$T/misuse" double
 	is '.stacks[0].frames[0].function | startswith("by_")' true
@@ -209,6 +218,7 @@ os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$
 	[[ $stderr == *'1 bad releases'*'second_free at '* ]]
 }
 
+# bats test_tags=full
 @test "errors: realloc to size 0, negative sizes and bad alignments are notices, and no errors" {
 	traced --fail-on errors -- "$T/noticed"
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }

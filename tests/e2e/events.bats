@@ -33,12 +33,14 @@ round_trip() {
 	round_trip -- "$T/failed"
 }
 
+# bats test_tags=full
 @test "events: the same: threads, mappings that change, mmap" {
 	round_trip -- "$T/threads" 4 1000
 	round_trip -- "$T/dlopen" "$T"
 	round_trip --mmap -- "$T/mmap"
 }
 
+# bats test_tags=full
 @test "events: the same: programs of a shell, by fork and exec" {
 	with_bpf_only "--follow"
 	round_trip -f -- sh -c 'ls / >/dev/null; (exec ls -l /usr >/dev/null); true'
@@ -47,6 +49,7 @@ round_trip() {
 	done
 }
 
+# bats test_tags=full
 @test "events: the same: exec, names with spaces, a custom allocator" {
 	round_trip -- "$T/exec" "$T/exitcodes" exit 0
 	grep -q "^exec [0-9]* exitcodes .*/exitcodes [0-9]*$" events.txt
@@ -67,6 +70,7 @@ round_trip() {
 	[ "$(grep '^lost' events.txt | awk '{ n += $3 } END { print n }')" -eq "$(jq '.processes[0].lost.allocs' live.json)" ]
 }
 
+# bats test_tags=full
 @test "events: a marker is there, and --between works on the list" {
 	stepping
 	start "$HEAPTAP" attach -w r.heaptap -o whole.json "$TARGET"

@@ -51,6 +51,7 @@ linux_at_least() {
 # Does the source see a process that shares the memory of the target as if it were a thread?
 sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 
+# bats test_tags=full
 @test "follow: without it, so is a child that the target waits for, and what it hands over is no error (A16)" {
 	local how
 	sees_sharers || linux_at_least 6 16 ||
@@ -151,6 +152,7 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 	jq -e '.processes | length == 4' "$report"
 }
 
+# bats test_tags=full
 @test "follow: a leak in a child that is not listed any more counts for --fail-on" {
 	not_by_connect "connect keeps children that have ended"
 	traced -f --max-procs 2 --fail-on definite -- /bin/sh -c '"$0"; for i in 1 2 3 4; do "$1"; done' "$T/leak" "$T/nothing"
@@ -340,6 +342,7 @@ daemon() {
 
 waits_for_child() { grep -q 'the program has ended; waiting for' "$BATS_TEST_TMPDIR/heaptap.err"; }
 
+# bats test_tags=full
 @test "follow: a daemon is traced until it ends" {
 	daemon
 	wait_for waits_for_child
@@ -358,6 +361,7 @@ waits_for_child() { grep -q 'the program has ended; waiting for' "$BATS_TEST_TMP
 	echo go >"$gate"
 }
 
+# bats test_tags=full
 @test "follow: Ctrl-C ends the wait for a daemon, which runs on" {
 	daemon
 	wait_for waits_for_child

@@ -156,6 +156,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 ' "$HEAPTAP" "$@" 2>&1) && status=0 || status=$?
 }
 
+# bats test_tags=full
 @test "formats: whatever prints ends without a message when nobody reads it" {
 	local args
 	spinning
@@ -182,6 +183,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 	[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$status: $output"; return 1; }
 }
 
+# bats test_tags=full
 @test "formats: reports in turn end when nobody reads them any more" {
 	spinning
 	start bash -c '"$HEAPTAP" attach -q -i 100ms "$1" | head -n 1' - "$TARGET"
@@ -234,6 +236,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	same_sums $ALL live-bytes.folded live-bytes.dot
 }
 
+# bats test_tags=full
 @test "formats: each has the sums of JSON: several processes, nothing judged" {
 	"$HEAPTAP" run -q -f --no-scan -w r.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
 	all_formats r.heaptap live-bytes total-bytes leaked-bytes peak
@@ -302,6 +305,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	run ! grep -q '^  modules' one.txt
 }
 
+# bats test_tags=full
 @test "formats: threads: what each allocated adds up to the process, in text and JSON" {
 	"$HEAPTAP" run -q --no-scan -w r.heaptap -o r.json -o r.txt -- "$T/threads" 4 1000 >out 2>err
 	jq -e '.processes[0] | (.threads | length) >= 5 and (.threads | map(.tid) | . == unique or (sort == unique))
@@ -380,6 +384,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 		<(python3 -c 'import csv, sys; [print(r["id"]) for r in csv.DictReader(open(sys.argv[1]))]' r1.csv | sort)
 }
 
+# bats test_tags=full
 @test "formats: JSON has no number that a reader would round" {
 	"$HEAPTAP" run -q --check -w misuse.heaptap -o /dev/null -- "$T/misuse" >out 2>err || true
 	"$HEAPTAP" run -q -f -w fork.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err

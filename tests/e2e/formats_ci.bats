@@ -205,7 +205,7 @@ hostile_program() {
 	gcc -o hostile main.o evil.o
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "CI, pprof: names of a target do not break out of a format" {
 	hostile_program
 	"$HEAPTAP" run -q --annotate github -o r.json -o r.junit.xml -o r.sarif -o r.pb.gz -- ./hostile 2>err >out
@@ -237,7 +237,7 @@ with_heaptrack() { command -v heaptrack_print >/dev/null || skip "no heaptrack_p
 # of_totals JSON: the same
 of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_bytes)"' "$1"; }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "heaptrack: calls, peak and leaks of JSON, live and from a recording" {
 	with_heaptrack
 	for target in leak leak_cpp threads; do
@@ -259,6 +259,7 @@ of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_b
 	grep -q 'open_session.*copy_name.* 480$' leaked
 }
 
+# bats test_tags=full
 @test "heaptrack: mappings that go in pieces, blocks from before an attach" {
 	with_heaptrack
 	"$HEAPTAP" run -q --mmap -o r.json -o r.heaptrack.gz -- "$T/mmap" 2>err >out
@@ -272,6 +273,7 @@ of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_b
 	zcat a.heaptrack.gz | sed -n 3p | grep -qx A
 }
 
+# bats test_tags=full
 @test "heaptrack: --between has the blocks of the span only" {
 	with_heaptrack
 	list_of_spans >events.txt
@@ -288,6 +290,7 @@ list_of_spans() {
 		'alloc 77 1 malloc 0x4000 7 0 3000000000' 'exit 77 0'
 }
 
+# bats test_tags=full
 @test "heaptrack: children of fork, in one file or in a file each" {
 	with_heaptrack
 	"$HEAPTAP" run -q -f -o r.json -o r.heaptrack.gz -o 'each-%p.heaptrack.gz' -- "$T/fork" 3 2>err >out
@@ -306,6 +309,7 @@ list_of_spans() {
 	[[ $output == *"r.heaptrack.gz: File too large"* ]]
 }
 
+# bats test_tags=full
 @test "heaptrack, pprof, CI: of a program on another machine" {
 	with_heaptrack
 	serving --wait -- "$T/leak"
@@ -317,6 +321,7 @@ list_of_spans() {
 	[ "$(xmllint --xpath 'count(//failure)' r.junit.xml)" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "heaptrack, pprof: a verdict on a process that another heaptap traces has the live blocks" {
 	with_heaptrack
 	spinning

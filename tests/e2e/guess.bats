@@ -43,11 +43,15 @@ sums() {
 # bats test_tags=core
 @test "guess: a static glibc program without symbols: the report that it has with symbols" { same_with_symbols leak-static; }
 @test "guess: a static musl program without symbols: the report that it has with symbols" { same_with_symbols leak-musl-static; }
+# bats test_tags=full
 @test "guess: a static PIE" { same_with_symbols leak-static-pie; }
 @test "guess: realloc in all its forms" { FACTS=sums same_with_symbols order-static; }
+# bats test_tags=full
 @test "guess: threads, whose ends make glibc call free for itself" { FACTS=sums same_with_symbols threads-static; }
+# bats test_tags=full
 @test "guess: threads of musl" { FACTS=sums same_with_symbols threads-musl-static; }
 
+# bats test_tags=full
 @test "guess: a process that runs already" {
 	needs_target leak-static
 	gcc -O1 -static -s -o spinner "$ROOT/tests/targets/spin.c" -I"$ROOT"

@@ -128,6 +128,7 @@ same_counts() {
 }
 
 # Functions of one or two bytes: a short jump leads to padding near them.
+# bats test_tags=full
 @test "inline: the counts of BPF: functions that are too short for a jump" {
 	same_counts "$T/short"
 	traced -q --backend inline -- "$T/short"
@@ -135,6 +136,7 @@ same_counts() {
 	as_told allocs live
 }
 
+# bats test_tags=full
 @test "inline: attach to functions that are too short for a jump, and detach" {
 	start "$T/short" wait
 	TARGET=$PID
@@ -152,6 +154,7 @@ same_counts() {
 }
 
 # Functions that walk their own call stack, so return addresses must stay, and have no room for jumps where they return.
+# bats test_tags=full
 @test "inline: an allocator that would see what is changed is left to BPF, and the report says so" {
 	same_counts "$T/asks_stack"
 	by_bpf
@@ -161,6 +164,7 @@ same_counts() {
 
 by_bpf() { is '.notes | map(select(test("breakpoints have seen all of its calls"))) | length' 1; }
 
+# bats test_tags=full
 @test "inline: a library that comes later and cannot be changed: BPF goes on where our code has stopped" {
 	same_counts "$T/dlopen" "$T" rounds 3 short
 	traced --backend inline -- "$T/dlopen" "$T" rounds 3 short
@@ -195,6 +199,7 @@ by_bpf() { is '.notes | map(select(test("breakpoints have seen all of its calls"
 	grep -q "the size of its files is limited (RLIMIT_FSIZE): all calls .* seen by BPF" "$err"
 }
 
+# bats test_tags=full
 @test "inline: a program that cannot be changed executes one that can, and the other way round" {
 	same_counts "$T/exec" "$T/asks_stack"
 	jq -e '[.processes[].notes | length] == [0, 1]' "$report"
@@ -430,6 +435,7 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	done
 }
 
+# bats test_tags=full
 @test "inline: nobody reads its reports: Ctrl-C takes the code out, and a second one ends heaptap (A5)" {
 	spinning 0 4
 	unheard --backend inline
@@ -576,6 +582,7 @@ take_turns() {
 }
 
 # While nobody reads, a thread waits for a while and then goes on; what had no room is counted.
+# bats test_tags=full
 @test "inline: a full ring holds nobody, and losses are counted" {
 	stepping
 	attached --backend inline --no-scan "$TARGET"
@@ -594,6 +601,7 @@ take_turns() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "inline: a program that writes nonsense over its rings harms only its own report (S1)" {
 	start "$T/scribble"
 	TARGET=$PID
@@ -611,6 +619,7 @@ take_turns() {
 }
 
 # A million pairs while nobody reads: with drop the program never waits, so some have no room. With wait all are there.
+# bats test_tags=full
 @test "inline: --on-full drop loses what has no room and counts it, wait loses nothing" {
 	stepping
 	attached --backend inline --no-scan --on-full drop "$TARGET"
@@ -786,6 +795,7 @@ time.sleep(1000)'
 }
 
 # The operators of libstdc++ alone would be counted as failed, because the malloc inside them is not seen.
+# bats test_tags=full
 @test "inline: run: a C++ program whose libc cannot be changed is not watched at all, and the report says why" {
 	start "$HEAPTAP" run -f -q --backend bpf -- "$T/idle"
 	TAP=$PID
@@ -934,6 +944,7 @@ print("has its memory", flush=True)'
 	says python3 "has its memory"
 }
 
+# bats test_tags=full
 @test "inline: a program that limits its memory later, and has not used it up, keeps our code (E5)" {
 	inside 'limit(resource.RLIMIT_AS, kib("VmSize") + 300000)
 for i in range(100):
@@ -979,12 +990,14 @@ print("has gone on", flush=True)'
 	jq -e '.processes[0].lost | .allocs >= 240 and .frees >= 240' "$report"
 }
 
+# bats test_tags=full
 @test "inline: memory of the program is where ours would grow: calls of threads without a place are lost and counted" {
 	crowd 'end = int(next(l for l in ours() if l[1] == "rw-s")[0].split("-")[1], 16)
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
 assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end'
 }
 
+# bats test_tags=full
 @test "inline: our memory does not grow where the limit of the program leaves little (E5)" {
 	MALLOC_ARENA_MAX=1 crowd 'limit(resource.RLIMIT_AS, kib("VmSize") + 100000)'
 	fails grep "the code is taken out" "$err"

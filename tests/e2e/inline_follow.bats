@@ -44,6 +44,7 @@ teardown() { end_started; }
 	same_calls
 }
 
+# bats test_tags=full
 @test "inline_follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
 	for how in vfork handed clone; do
@@ -69,6 +70,7 @@ teardown() { end_started; }
 	[ "$(sort -u "$BATS_TEST_TMPDIR/children")" = "$(cat "$BATS_TEST_TMPDIR/alone")" ]
 }
 
+# bats test_tags=full
 @test "inline_follow: children that have ended leave no descriptor of heaptap" {
 	mkfifo "$BATS_TEST_TMPDIR/gate"
 	# shellcheck disable=SC2016 # the shell that is traced expands this

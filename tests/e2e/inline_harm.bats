@@ -58,6 +58,7 @@ told() { awk -v name="$1" '$2 == "calls" && $3 == name { print $4 }' "$out"; }
 }
 
 # Which coroutine's call returns next is open at each moment.
+# bats test_tags=full
 @test "inline: signals switch between coroutines in the middle of malloc and free (T5)" {
 	local i
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -91,6 +92,7 @@ is_frozen() { grep -qxE "frozen 1|FROZEN" "$group/cgroup.events" "$group/freezer
 has_no_map_of_ours() { ! grep -q heaptap "/proc/$1/maps"; }
 
 # As "docker pause" does.
+# bats test_tags=full
 @test "inline: a frozen program keeps the code until it runs, and heaptap ends (T5)" {
 	freezer || skip "no control group can be made whose processes can be frozen"
 	start "$T/spin"

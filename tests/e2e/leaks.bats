@@ -65,6 +65,7 @@ patient() { attached --max-pause 60s "$@"; }
 
 # bats test_tags=core,ptrace,inline
 @test "leaks: run: every kind, at exit" { told_kinds exit 0; }
+# bats test_tags=full
 @test "leaks: run: every kind, at _exit (B18)" { told_kinds _exit 3; }
 # bats test_tags=full
 @test "leaks: run: every kind, at abort" { told_kinds abort 134; }
@@ -73,6 +74,7 @@ patient() { attached --max-pause 60s "$@"; }
 # bats test_tags=full
 @test "leaks: run: every kind, at SIGKILL" { told_kinds kill 137; }
 
+# bats test_tags=full
 @test "leaks: run: pointers that the frames of exit() cover are no roots" {
 	local how
 	for how in return exit abort handler; do
@@ -82,6 +84,7 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# bats test_tags=full
 @test "leaks: run: old pointers below the stack pointer hold a block only in leaf functions" {
 	[ "$(uname -m)" = x86_64 ] || skip "no red zone on this CPU"
 	local how
@@ -93,6 +96,7 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# bats test_tags=full
 @test "leaks: run: old pointers in buffers of streams hold no block, and the program's own buffers do" {
 	local how
 	for how in _exit exit; do
@@ -103,6 +107,7 @@ patient() { attached --max-pause 60s "$@"; }
 }
 
 # The library lies below the C library, so that it is found first.
+# bats test_tags=full
 @test "leaks: run: a library that is called libc-client.so is not taken for the C library" {
 	local lib=$BATS_TEST_TMPDIR/libc-client.so how
 	[ "$(getconf GNU_LIBC_VERSION 2>/dev/null)" ] || skip "the C library is not glibc"
@@ -114,6 +119,7 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# bats test_tags=full
 @test "leaks: run and attach: signal stacks, which only the kernel knows, are in use" {
 	with_bpf_only "the kernel lists signal stacks to BPF programs"
 	traced -- "$T/signal_stack"
@@ -129,6 +135,7 @@ patient() { attached --max-pause 60s "$@"; }
 	ended "$TARGET" 0
 }
 
+# bats test_tags=full
 @test "leaks: run: descriptors of ended threads hold no argument, and no result that was fetched" {
 	local nr
 	for nr in 1 5 100; do
@@ -172,6 +179,7 @@ find_jemalloc() {
 
 # Data that only look like jemalloc's tree say nothing of free memory: gdb by chance had such, in libpython's.
 # With "many" the search for the root took hours.
+# bats test_tags=full
 @test "leaks: run: what looks like jemalloc's tree, but has no whole root, frees no page" {
 	local kind
 	for kind in short mixed many; do
@@ -281,7 +289,7 @@ copied_by() {
 	ended "$TARGET" 3
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
 	copied_by fork
 }
@@ -334,7 +342,9 @@ run_copied_by() {
 	[ "$(jq '.processes | length' "$report")" -eq 1 ]
 }
 
+# bats test_tags=full
 @test "leaks: run --snapshot fork: a verdict while the program runs, read from a copy (A12)" { run_copied_by fork; }
+# bats test_tags=full
 @test "leaks: run --snapshot precopy: a verdict while the program runs, copied ahead (A12)" { run_copied_by precopy; }
 # bats test_tags=full
 @test "leaks: run --follow --snapshot fork: the copy is no child (A12)" { run_copied_by fork --follow; }
@@ -347,6 +357,7 @@ run_copied_by() {
 	run_copied_by precopy --backend ptrace --follow
 }
 
+# bats test_tags=full
 @test "leaks: --snapshot of a program whose seccomp filter kills for the call: it stands instead (E6)" {
 	local way backend
 	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
@@ -432,6 +443,7 @@ run_copied_by() {
 	is .notes '[]'
 }
 
+# bats test_tags=full
 @test "leaks: each report of --interval has one with --scan, else the last alone" {
 	spinning
 	attached -i 100ms --scan -o "$BATS_TEST_TMPDIR/each.%n.json" "$TARGET"
@@ -445,6 +457,7 @@ run_copied_by() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "leaks: run: verdicts while the program runs, and it goes on" {
 	local n
 	out=$BATS_TEST_TMPDIR/leak_kinds.out
@@ -513,6 +526,7 @@ lost_by_known() {
 	[ "$(lost_by_known)" -gt 0 ]
 }
 
+# bats test_tags=full
 @test "leaks: --suppressions, --ignore, the config file: left out and counted" {
 	local rules=$BATS_TEST_TMPDIR/rules
 	printf 'leak:lose_plain\n{\n  list\n  Memcheck:Leak\n  fun:calloc\n  fun:list_head\n  ...\n}\n' >"$rules"
@@ -531,6 +545,7 @@ lost_by_known() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "leaks: --gen-suppressions writes what suppresses them all, for heaptap and for valgrind" {
 	local rules=$BATS_TEST_TMPDIR/rules
 	"$HEAPTAP" run --gen-suppressions -- "$T/leak_kinds" 2>&1 >/dev/null | sed -n '/^{/,/^}/p' >"$rules"
@@ -542,6 +557,7 @@ lost_by_known() {
 	[[ $output != *'Fatal error in suppressions'* ]]
 }
 
+# bats test_tags=full
 @test "leaks: of a cycle the block leads that was allocated first, also within a millisecond" {
 	local server
 	traced -- "$T/cycles"
@@ -598,6 +614,7 @@ lost_by_known() {
 	[[ $stderr == *'48 B leaked in 1 block, and with it another 432 B in 9 blocks'* ]]
 }
 
+# bats test_tags=full
 @test "leaks: the text report: the verdict comes first, also behind wrappers and with several processes" {
 	local text=$BATS_TEST_TMPDIR/r.txt
 	"$HEAPTAP" run -q -o "$text" -- bash -c "exec bash -c 'exec \"$T/leak_kinds\"'" >/dev/null
@@ -756,6 +773,7 @@ mapped() {
 # bats test_tags=full
 @test "leaks: 1 TiB mapped, little of it touched: verdicts within the pause (H6)" { mapped huge; }
 
+# bats test_tags=full
 @test "leaks: another tracer is named (A11)" {
 	with_bpf_only "ptrace does not even attach then, see ptrace.bats"
 	command -v gdb >/dev/null || skip "gdb is not installed"
@@ -837,7 +855,7 @@ mapped() {
 	grep -q true "$BATS_TEST_TMPDIR/copied" || skip "this machine makes no copies"
 }
 
-# bats test_tags=ptrace
+# bats test_tags=ptrace,full
 @test "leaks: lost frees: what was alive is unsure, not leaked (F1)" {
 	losing frees --ring-size 4K -d 0 -- "$T/threads" 8 20000
 	is .scan.definite.blocks 0

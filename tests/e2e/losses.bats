@@ -33,6 +33,7 @@ drowned() {
 # bats test_tags=full
 @test "losses: a ring of one page, 8 threads (F1)" { drowned "$T/threads" 8 20000; }
 
+# bats test_tags=full
 @test "losses: nothing is called leaked that was merely lost (F1)" {
 	counted -q --ring-size 4096 -- "$T/threads" 8 20000
 	jq -e '[.processes[0].stacks[].definite.blocks // 0] | add // 0 | . == 0' "$report"

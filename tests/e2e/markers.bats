@@ -41,6 +41,7 @@ part() {
 	is '.errors | length' 0
 }
 
+# bats test_tags=full
 @test "markers: in static and stripped programs" {
 	for variant in -nopie -stripped; do
 		marked "$variant" sections

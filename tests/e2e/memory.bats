@@ -39,7 +39,7 @@ is_true() {
 	[ "$(grep -c 'from now on: the books have reached --max-memory 40.0 MiB' "$err")" -eq 1 ]
 }
 
-# bats test_tags=inline
+# bats test_tags=inline,full
 @test "memory: where all callers have live blocks, stacks are shortened, and no verdict changes (T2)" {
 	traced --max-memory 40M -- "$T/new_stacks" 48000 lost
 	[ "$status" -eq 0 ]
@@ -66,6 +66,7 @@ is_true() {
 	grep -q 'callers, 0 of them with live' "$name.html"
 }
 
+# bats test_tags=full
 @test "memory: a recording has all callers, and its reader has a limit of its own (T2)" {
 	local recording=$BATS_TEST_TMPDIR/r.heaptap
 	traced --max-memory 24M -w "$recording" -- "$T/new_stacks" 12000

@@ -56,6 +56,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "metrics: system has rows of processes, growth, own cost, and verdicts of those that are traced" {
 	not_by_inline "system has no inline source"
 	swelling 65536
@@ -80,6 +81,7 @@ has_asked() {
 	done
 }
 
+# bats test_tags=full
 @test "metrics: the Grafana dashboard asks for metrics and labels that the page has" {
 	not_by_inline "system has no inline source"
 	local board=$ROOT/packaging/grafana-dashboard.json name asked
@@ -116,6 +118,7 @@ has_asked() {
 # status HOST: of an answer to a request for the page at $URL that names HOST
 status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 
+# bats test_tags=full
 @test "metrics: a web page by another name of loopback is refused, names of an open address are not (S13)" {
 	swelling 4096
 	serving attach "$TARGET"
@@ -132,6 +135,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "metrics: names of programs cannot break the page" {
 	SWELL=$BATS_TEST_TMPDIR/$'a"\\\nb\xff\x1b'
 	cp "$T/swell" "$SWELL"
@@ -141,6 +145,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	wait_for page "value('heaptap_heap_live_bytes', pid='$TARGET', comm='a\"\\\\\\\\\\\\x0ab\\\\xff\\\\x1b') > 0"
 }
 
+# bats test_tags=full
 @test "metrics: profiles of a process, which pprof and go read" {
 	swelling 65536
 	serving attach "$TARGET" --scan
@@ -172,6 +177,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	grep -q 'start heaptap with --scan' why
 }
 
+# bats test_tags=full
 @test "metrics: a thousand slow clients neither stop scrapes nor tracing" {
 	swelling 65536
 	serving attach "$TARGET"
@@ -185,6 +191,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "metrics: the helper has no rights, and its end does not end tracing" {
 	swelling 65536
 	serving attach "$TARGET"
@@ -202,6 +209,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "metrics: a killed heaptap leaves no helper" {
 	swelling 65536
 	serving attach "$TARGET"
@@ -212,6 +220,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	wait_for untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "metrics: scrapes go on while heaptap ends" {
 	swelling 65536
 	serving attach "$TARGET"
@@ -275,6 +284,7 @@ taking() {
 	never_said
 }
 
+# bats test_tags=full
 @test "metrics: a server that refuses profiles, or is not there, is said, and nothing else changes" {
 	taking 503
 	swelling 65536

@@ -63,6 +63,7 @@ mistakes() {
 	END
 }
 
+# bats test_tags=full
 @test "mistakes: each is answered in one line that says what to type" {
 	local status_wanted words text line nr=0
 	cp "$T/spin" "$BATS_TEST_TMPDIR/twirling-it"
@@ -91,6 +92,7 @@ mistakes() {
 	[ "$("$HEAPTAP" --help run)" = "$("$HEAPTAP" help run)" ]
 }
 
+# bats test_tags=full
 @test "mistakes: a program, a PID or a recording in place of a command does what is meant, and says how" {
 	cd "$BATS_TEST_TMPDIR"
 	run --separate-stderr "$HEAPTAP" "$T/leak"
@@ -114,6 +116,7 @@ mistakes() {
 	[ "$(grep -c '^  -\|^      --' all)" -gt 60 ]
 }
 
+# bats test_tags=full
 @test "mistakes: an option behind the program goes to the program, and heaptap warns" {
 	run --separate-stderr "$HEAPTAP" run -q echo --fail-on definite
 	[ "$output" = "--fail-on definite" ]

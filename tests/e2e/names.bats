@@ -39,7 +39,7 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	[ "$(grep -c 'the reader of its names' "$BATS_TEST_TMPDIR/err")" -eq 2 ]
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "names: each allocation of the reader fails in turn: the report is whole, with fewer names (A7, S12)" {
 	local n r=$BATS_TEST_TMPDIR/r.heaptap sums='.processes[0] | [.totals, .functions, [.stacks[] | [.allocs, .live_bytes]]]'
 	"$HEAPTAP" run -q -w "$r" -- "$T/leak" >/dev/null 2>&1

@@ -75,6 +75,7 @@ load ../lib/common
 	fails grep -e '--omit' "$err"
 }
 
+# bats test_tags=full
 @test "options: --omit: a link, a relative path and a link beside the library; a name of no file" {
 	local name dir=$BATS_TEST_TMPDIR/d
 	mkdir "$dir"
@@ -130,6 +131,7 @@ load ../lib/common
 	[[ $output == *load_settings* ]]
 }
 
+# bats test_tags=full
 @test "options: --sort and --top" {
 	for key in live-bytes live-blocks total-bytes total-blocks average peak temporary; do
 		traced -s "$key" -- "$T/leak"
@@ -156,6 +158,7 @@ load ../lib/common
 	jq -s -e '[.[] | .processes[0].totals.allocs] | . == sort' r1.json r2.json r3.json
 }
 
+# bats test_tags=full
 @test "options: --stop-after ends tracing after so many allocations" {
 	traced --stop-after 10 --no-scan -- "$T/order"
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
@@ -168,6 +171,7 @@ load ../lib/common
 }
 
 # Events come in by thousands at a time. Two threads at full speed free what they allocate: no block is a leak.
+# bats test_tags=full
 @test "options: --stop-after leaves out what comes after the last allocation" {
 	local cases=(bpf ptrace) verdict
 	[ -z "${HEAPTAP_BACKEND:-}" ] || cases=("$HEAPTAP_BACKEND")
@@ -191,6 +195,7 @@ load ../lib/common
 }
 
 # The program ends while heaptap lets go of it: its status is not lost, and heaptap does not wait for ever.
+# bats test_tags=full
 @test "options: --stop-after with a program that is about to end" {
 	local LIMIT_S=60
 	for try in 1 2 3; do
@@ -210,6 +215,7 @@ load ../lib/common
 }
 
 # The report counts from the moment when the probes are in.
+# bats test_tags=full
 @test "options: --duration: the whole time is traced, by each source" {
 	local cases=(bpf ptrace)
 	[ -z "${HEAPTAP_BACKEND:-}" ] || cases=("$HEAPTAP_BACKEND")

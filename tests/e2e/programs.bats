@@ -90,7 +90,9 @@ neighbours() {
 }
 
 @test "programs: neighbours of ends and freed containers with jemalloc (T8)" { neighbours libjemalloc; }
+# bats test_tags=full
 @test "programs: neighbours of ends and freed containers with mimalloc (T8)" { neighbours libmimalloc; }
+# bats test_tags=full
 @test "programs: neighbours of ends and freed containers with tcmalloc (T8)" { neighbours libtcmalloc_minimal.so; }
 
 # own_api MODE KIND LOST [NAME]: functions that an allocator has beside malloc are counted, and no release is wrong

@@ -36,6 +36,7 @@ same_reports() {
 	done
 }
 
+# bats test_tags=full
 @test "ptrace: same reports as by BPF: functions, operators, exceptions, failures" {
 	same_reports -- "$T/failed"
 	same_reports -- "$T/operators"
@@ -53,6 +54,7 @@ same_reports() {
 	same_reports -- "$T/stack_dlopen"
 }
 
+# bats test_tags=full
 @test "ptrace: a target that BPF has left, while BPF traces another one on its libraries: heaptap says so" {
 	local other one tap
 	start "$T/spin" 1
@@ -75,6 +77,7 @@ same_reports() {
 	ended "$tap" 0
 }
 
+# bats test_tags=full
 @test "ptrace: a target that BPF has left, while BPF traces another one on other files: nothing is missed" {
 	local static one tap
 	start "$T/spin-static" 1
@@ -121,6 +124,7 @@ is_no_pass() {
 	no_line passed "$err"
 }
 
+# bats test_tags=full
 @test "ptrace: beside uprobes of another tool nothing is watched, and no rule of --fail-on passes (T6)" {
 	local other rule program
 	with_bpf_only "the other tool traces by BPF"
@@ -179,6 +183,7 @@ overlaid() {
 	overlaid timeout -s INT 120 bpftrace -e "uprobe:$libc:malloc { @calls = count(); }"
 }
 
+# bats test_tags=full
 @test "ptrace: same reports as by BPF: children with copies of the memory, with their parent's, with their own (A14, A16)" {
 	same_reports -f -- "$T/fork" 5
 	same_reports -f --max-procs 2 -- "$T/fork" 5 1
@@ -194,6 +199,7 @@ overlaid() {
 	same_reports -- git --version
 }
 
+# bats test_tags=full
 @test "ptrace: counts of 8 threads are the oracle's" {
 	counted -b ptrace -q -- "$T/threads" 8 2000
 	[ "$status" -eq 0 ]
@@ -215,6 +221,7 @@ overlaid() {
 	[ "$status" -eq 3 ]
 }
 
+# bats test_tags=full
 @test "ptrace: children in every way end well, whatever memory they have (A14, A16)" {
 	traced -b ptrace -- "$T/tree"
 	[ "$status" -eq 0 ] || { cat "$out" "$err"; return 1; }
@@ -330,6 +337,7 @@ has_cpus() { [ "$(cpus "$1")" = "$2" ]; }
 # is_tied PID: it may run on one CPU only
 is_tied() { [[ $(cpus "$1") != *[,-]* ]]; }
 
+# bats test_tags=full
 @test "ptrace: a busy thread is kept on one CPU while it is traced, and has its CPUs back then (A4)" {
 	local before
 	stepping
@@ -356,6 +364,7 @@ is_tied() { [[ $(cpus "$1") != *[,-]* ]]; }
 
 is_tied_by_burst() { step "burst 2000" && is_tied "$1"; }
 
+# bats test_tags=full
 @test "ptrace: a mask of CPUs that a tied thread sets stays, and new threads and programs have all CPUs" {
 	local every
 	[ "$(nproc)" -gt 1 ] || skip "only one CPU"
@@ -472,6 +481,7 @@ thread.start(); thread.join()'
 }
 
 # After the exec the thread has the TID of the first one, which reported its exit before.
+# bats test_tags=full
 @test "ptrace: run: exec from a thread, then heaptap is killed: the program goes on (A4, A15)" {
 	local spin=$BATS_TEST_TMPDIR/spin-$$
 	cp "$T/spin" "$spin"
@@ -556,6 +566,7 @@ thread.start(); thread.join()'
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "ptrace: a limit of CPU time that cannot be lifted: the guardian detaches before it (A4)" {
 	spinning 0 4
 	start setpriv --bounding-set=-sys_resource bash -c "ulimit -t 3; exec '$HEAPTAP' attach -b ptrace --no-scan $TARGET >'$BATS_TEST_TMPDIR/report'"

@@ -79,6 +79,7 @@ same_for() {
 	same_report live.json replayed.json
 }
 
+# bats test_tags=full
 @test "recording: attach: the report equals the live one, the last of three" {
 	spinning
 	start "$HEAPTAP" attach -q --max-pause 60s -w r.heaptap -i 300ms --scan -o live%n.json "$TARGET"
@@ -100,6 +101,7 @@ same_for() {
 
 is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 
+# bats test_tags=full
 @test "recording: heaptap is killed: what is older than a second is there (F7)" {
 	spinning
 	start "$HEAPTAP" attach -q -w r.heaptap "$TARGET"
@@ -170,6 +172,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	same_report replayed.json piped.json
 }
 
+# bats test_tags=full
 @test "recording: a full disk ends it, not the trace (F3)" {
 	mkdir small
 	mount -t tmpfs -o size=64k none small || skip "tmpfs cannot be mounted"
@@ -187,6 +190,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	jq -e '.processes[0].totals.allocs > 100' part.json
 }
 
+# bats test_tags=full
 @test "recording: a file size limit ends it, not the trace (F3)" {
 	status=0
 	(
@@ -200,6 +204,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
 }
 
+# bats test_tags=full
 @test "recording: a pipe whose reader goes away, and /dev/full, end it, not the trace (F3)" {
 	mkfifo fifo.heaptap
 	(exec head -c 10 <fifo.heaptap >/dev/null) &
@@ -295,6 +300,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	grep -q 'needs %n or %t' err
 }
 
+# bats test_tags=full
 @test "recording: --keep: the last parts stay; without parts it is an error" {
 	"$HEAPTAP" run -q --no-scan -w 'r%n.heaptap' --record-size 64K --keep 2 -- "$T/threads" 4 40000 >out 2>err
 	find . -name 'r*.heaptap' | sort -V >files

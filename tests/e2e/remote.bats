@@ -25,6 +25,7 @@ reports_allocs() {
 	[ "$(of_function main live_blocks)" -gt 0 ] || jq -e 'any(.functions[]; .name == "main")' "$report"
 }
 
+# bats test_tags=full
 @test "remote: the report of a C++ program equals the local one" {
 	same_as_local "$T/leak_cpp"
 }
@@ -39,6 +40,7 @@ reports_allocs() {
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "remote: a program becomes another one" {
 	same_as_local "$T/exec" "$T/leak"
 	[ "$(jq '.processes | length' "$report")" -eq 2 ]
@@ -78,6 +80,7 @@ reports_allocs() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: interval reports and verdicts while it goes on" {
 	spinning
 	serving "$TARGET"
@@ -228,6 +231,7 @@ reports_allocs() {
 	[ ! -e "$BATS_TEST_TMPDIR/open/s" ]
 }
 
+# bats test_tags=full
 @test "remote: the program is killed only with leave" {
 	spinning
 	serving "$TARGET"
@@ -250,6 +254,7 @@ reports_allocs() {
 	[ "$(field .totals.allocs)" -gt 0 ]
 }
 
+# bats test_tags=full
 @test "remote: a server ends with its target, also when nobody is connected" {
 	spinning
 	serving "$TARGET"
@@ -316,6 +321,7 @@ harmless() {
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "remote: a client that does not read: the target goes on, memory is bounded (G2)" {
 	spinning 2000
 	serving "$TARGET"
@@ -346,6 +352,7 @@ harmless() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: the client is killed: the target is untouched, another one may come (G7)" {
 	spinning
 	serving "$TARGET"
@@ -375,6 +382,7 @@ harmless() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: the server is stopped: one signal ends connect, with its report (A5, G7)" {
 	spinning
 	serving "$TARGET"
@@ -574,6 +582,7 @@ lying() {
 	wait_for says liar ready
 }
 
+# bats test_tags=full
 @test "remote: a server that names /etc/shadow and sends escape sequences (G4, S5, S9)" {
 	local sysroot=$BATS_TEST_TMPDIR/root DIR dir text esc=$'\e'
 	command -v strace >/dev/null || skip "no strace"
@@ -724,6 +733,7 @@ lying() {
 	diff "$BATS_TEST_TMPDIR/live.json" "$BATS_TEST_TMPDIR/replayed.json"
 }
 
+# bats test_tags=full
 @test "remote: a program of serve is watched, let go and watched again" {
 	serving --wait -- "$T/spin"
 	watching "unix:$SOCKET"
@@ -742,6 +752,7 @@ lying() {
 	ended "$SERVE" 0
 }
 
+# bats test_tags=full
 @test "remote: --alloc of serve: each client gets its calls" {
 	serving --wait --alloc malloc=spin_allocates,free=free -- "$T/spin"
 	watching "unix:$SOCKET"
@@ -756,6 +767,7 @@ lying() {
 	ended "$SERVE" 0
 }
 
+# bats test_tags=full
 @test "remote: the server is told to end: the report is whole; a second target" {
 	spinning
 	start_as other "$T/spin"

@@ -53,6 +53,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	jq -e '.processes | length == 4 and (map(.scan.definite.blocks) | sort == [2, 9, 9, 9])' "$BATS_TEST_TMPDIR/remote.json"
 }
 
+# bats test_tags=full
 @test "remote follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
 	for how in vfork handed clone; do
@@ -116,6 +117,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	jq 'del(.processes[].exit)' "$BATS_TEST_TMPDIR/remote.json" | diff - "$BATS_TEST_TMPDIR/replay"
 }
 
+# bats test_tags=full
 @test "remote follow: a daemon is traced until it ends (A16)" {
 	local gate=$BATS_TEST_TMPDIR/gate
 	mkfifo "$gate"

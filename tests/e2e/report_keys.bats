@@ -62,6 +62,7 @@ print("\n".join(found))' "$@" |
 	[ -z "$output" ] || { echo "in no report: $output"; return 1; }
 }
 
+# bats test_tags=full
 @test "report: the manual names no key that the source does not have" {
 	local key
 	for key in $(documented | sed 's/.*\.//' | sort -u); do

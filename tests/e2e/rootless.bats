@@ -68,7 +68,7 @@ equals_oracle() {
 	fails grep 'slower' "$err"
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: HEAPTAP_NO_CODE and --backend ptrace put no code in" {
 	HEAPTAP_NO_CODE=1 traced -q -- "$T/leak"
 	went_well
@@ -92,7 +92,7 @@ equals_oracle() {
 }
 
 # Each of its 60 loads is a stop, and each library has an allocator of its own.
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: libraries that come and go (B13)" {
 	traced -q -- "$T/dlopen" "$T" rounds 20
 	went_well
@@ -122,7 +122,7 @@ equals_oracle() {
 	is '.notes | map(select(test("breakpoints have seen all of its calls"))) | length' 1
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: static programs, another C library, and one whose memory is limited (E5)" {
 	if [ -x "$T/leak-musl" ]; then
 		traced -q -- "$T/leak-musl"
@@ -235,7 +235,7 @@ has_ended_or_is_whole() { gone "$1" || ! has_code "$1"; }
 	done
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: --duration leaves the program without code and without a tracer" {
 	running -t 500ms
 	wait_for test -s "$report"
@@ -263,7 +263,7 @@ has_ended_or_is_whole() { gone "$1" || ! has_code "$1"; }
 	untouched "$TARGET"
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: attach with --follow, asked for inline: children have their calls seen (A16)" {
 	start "$PLACE/as_user" bash -c 'trap : USR1; echo ready; while [ ! -e "$1" ]; do sleep 0.1; done; "$0/leak"; exit 0' \
 		"$T" "$BATS_TEST_TMPDIR/go"

@@ -62,7 +62,7 @@ told_static() {
 @test "run: operators of the program that allocate for themselves (B8)" { told "$T/own_operators"; }
 # bats test_tags=ptrace,inline
 @test "run: handlers that allocate, on both stacks (B7)" { told "$T/signals"; }
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "run: cancelled, exiting and short threads (B9)" { told "$T/cancel" 50; }
 # bats test_tags=ptrace,inline
 @test "run: SIZE_MAX, overflow, bad alignment (B2, B6)" { told "$T/failed"; }
@@ -232,7 +232,7 @@ told_static() {
 	says heaptap '^total malloc'
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "run: heaptap is killed: the program goes on to its own end (A3, A6)" {
 	for sig in KILL SEGV ABRT; do
 		start "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/$sig.json" -- "$T/spin" 0 2
@@ -263,7 +263,7 @@ told_static() {
 	jq -e '[.processes[].replaced] == [true, false]' "$report"
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "run: exec from a thread while others run" {
 	traced -- "$T/exec" -t "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]
@@ -303,6 +303,7 @@ told_static() {
 	[ "$(cat "$out")" = "nobody $(getent passwd nobody | awk -F: '{ print $6, $1, $1, $7 }')" ] || { cat "$out"; false; }
 }
 
+# bats test_tags=full
 @test "run: under sudo the program is root's with a message, and the caller's with --as-caller" {
 	[ "$EUID" -eq 0 ] || skip "needs root"
 	export SUDO_UID SUDO_GID
@@ -333,6 +334,7 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 
+# bats test_tags=full
 @test "run: what ignores SIGCHLD and blocks signals may start heaptap: the status and signals of the program are as without it (A22)" {
 	local backend status
 	cd "$BATS_TEST_TMPDIR"

@@ -97,6 +97,7 @@ untouched_but_probed() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "scan: of one of several attached; of none with --no-scan" {
 	local first
 	spinning
@@ -140,6 +141,7 @@ untouched_but_probed() {
 	wait_for untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "scan and mark: a heaptap that is stopped cannot answer: they say so and end (A8)" {
 	spinning
 	attached -w "$BATS_TEST_TMPDIR/spin.heaptap" "$TARGET"
@@ -156,6 +158,7 @@ untouched_but_probed() {
 }
 
 # A socket that never answers stands for a heaptap that hangs.
+# bats test_tags=full
 @test "scan and mark: a heaptap that does not answer is named, and Ctrl-C ends the wait" {
 	local command other
 	spinning
@@ -176,6 +179,7 @@ signal.pause()"
 	done
 }
 
+# bats test_tags=full
 @test "scan: a directory for sockets that is not the user's alone is named" {
 	spinning
 	mkdir -m 755 "$BATS_TEST_TMPDIR/open"

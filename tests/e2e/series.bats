@@ -69,7 +69,7 @@ make_reports() {
 	"$HEAPTAP" diff --json reports | cmp - s.json
 }
 
-# bats test_tags=full,anyone
+# bats test_tags=anyone,full
 @test "series: a page with the growth of processes and callers, and plots" {
 	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
 	make_reports
@@ -118,7 +118,7 @@ make_reports() {
 	"$HEAPTAP" diff a.json b.json c.json | grep -q '^prog (pid 8): +0 B/hour'
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "series: damaged gzip and what is no series are refused in one line" {
 	make_reports
 	cd reports

@@ -57,7 +57,7 @@ linked() {
 	chains_equal 127 "$T/stack_random-$1" 6 5000 3
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "stacks: a static program" { linked static; }
 # bats test_tags=full
 @test "stacks: a static program at any address" { linked static-pie; }
@@ -69,9 +69,11 @@ linked() {
 @test "stacks: 32 bits, static" { linked 32-static; }
 
 # musl has no call frame information: what calls main() is known by its stack pointer, what calls others is not.
+# bats test_tags=full
 @test "stacks: musl, threads known up to the library's own functions (C5)" {
 	TRUTH_THREAD_END=no-unwind-info TRUTH_CONSTRUCTOR_END=no-unwind-info linked musl own
 }
+# bats test_tags=full
 @test "stacks: musl, static (C5)" {
 	TRUTH_THREAD_END=no-unwind-info linked musl-static own
 }
@@ -171,6 +173,7 @@ linked() {
 		(map(.allocs) | add) == 50 and all(.truncated == "stale-mappings")' "$report"
 }
 
+# bats test_tags=full
 @test "stacks: more libraries than there is room for are said, their stacks marked (C3)" {
 	with_bpf_only "the tracer has no such limit"
 	local dir=$BATS_TEST_TMPDIR/libraries n files=()

@@ -67,6 +67,7 @@ stop_and_start() {
 	stop_and_start ptrace
 }
 
+# bats test_tags=full
 @test "steer: frees of blocks that were allocated unseen are no errors" {
 	stepping
 	steered "$TARGET"
@@ -130,6 +131,7 @@ deeper_and_back() {
 	is .totals.allocs 4
 }
 
+# bats test_tags=full
 @test "steer: a filter at the source, from the start and changed" {
 	stepping
 	steered "$TARGET"
@@ -160,6 +162,7 @@ deeper_and_back() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "steer: a second client is told who the first one is" {
 	spinning
 	serving "$TARGET"
@@ -255,6 +258,7 @@ disguised() {
 	wait_for gone "$SERVE"
 }
 
+# bats test_tags=full
 @test "steer: pointers in disguise are lost without --pointer-mask and --unaligned, over a connection too" {
 	disguised
 	same marks "$(of_function again_marks definite.blocks)" 3
@@ -314,6 +318,7 @@ whys() {
 	same behind "$(root_of chain_end '[.root.variable, (.chain | length), .chain[0].offset] | join(" ")')" "middle_of_chain 2 48"
 }
 
+# bats test_tags=full
 @test "steer: who holds the block at an address" {
 	local addr
 	serving --wait -- setarch -R "$T/leak_kinds" _exit
@@ -384,6 +389,7 @@ until_said() {
 	return 1
 }
 
+# bats test_tags=full
 @test "steer: a link cut and mended while events are stopped: they stay so, and nothing is lost (feature 44)" {
 	stepping
 	serving "$TARGET"
@@ -412,6 +418,7 @@ until_said() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "steer: the console ends what is traced over there, with leave" {
 	spinning
 	serving --allow-kill "$TARGET"

@@ -62,6 +62,7 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	grep -Eq '^20.* [0-9]+ processes, .* resident; heaptap .* of a CPU' text
 }
 
+# bats test_tags=full
 @test "system: processes are chosen by name, program, user and PID" {
 	swelling 0
 	for choice in "--comm ${SWELL%?}*" "--exe $PWD/$SWELL" "--exe $SWELL" "--pid $TARGET" "-p $SWELL"; do
@@ -75,6 +76,7 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	run -2 "$HEAPTAP" system --uid 'no such user'
 }
 
+# bats test_tags=full
 @test "system: new processes are watched, ended ones leave, and the table is bounded" {
 	watching --comm "$SWELL" --json -i 1s -n 0
 	swelling 0
@@ -147,6 +149,7 @@ told() { grep -q -- "$1" "$err"; }
 	tail -n 1 "$rows" | jq -e ".findings[] | select(.pid == $TARGET) | .traced == false"
 }
 
+# bats test_tags=full
 @test "system: growth that is in no block, as of Python's pools, is said" {
 	start python3 -c 'if True:
 		import time
@@ -178,6 +181,7 @@ told() { grep -q -- "$1" "$err"; }
 	[[ $stderr == *"--everything: its probes are in all processes: use --backend bpf"* ]]
 }
 
+# bats test_tags=full
 @test "system: programs that are spared are never traced" {
 	swelling 65536
 	watching --spare "${SWELL%?}?"
@@ -196,6 +200,7 @@ told() { grep -q -- "$1" "$err"; }
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "system: --everything says that chosen processes are spared" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 4096
@@ -205,6 +210,7 @@ told() { grep -q -- "$1" "$err"; }
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "system: a process that ends makes room for the next one" {
 	swelling 65536
 	first=$TARGET
@@ -239,6 +245,7 @@ told() { grep -q -- "$1" "$err"; }
 	never_in "$err" max-cost
 }
 
+# bats test_tags=full
 @test "system: a process in a PID namespace has both of its PIDs" {
 	unshare -p true 2>/dev/null || skip "no PID namespaces here"
 	start unshare -p -f "./$SWELL" 0
@@ -254,6 +261,7 @@ told() { grep -q -- "$1" "$err"; }
 
 # ---- reports ----
 
+# bats test_tags=full
 @test "system: SIGUSR1 reports now, the end reports last, and names of files are kept apart" {
 	swelling 65536
 	watching --comm "$SWELL" -o '%p-%n.json' --keep 2
@@ -286,6 +294,7 @@ told() { grep -q -- "$1" "$err"; }
 	[ ! -e "over-$TARGET-3.json" ]
 }
 
+# bats test_tags=full
 @test "system: --everything traces all chosen processes at once, also new ones, and loses nothing" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536
@@ -309,6 +318,7 @@ told() { grep -q -- "$1" "$err"; }
 	grep -A 1 "^$SWELL (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets ([^)]*) < main'
 }
 
+# bats test_tags=full
 @test "system: --everything has room for new processes when others have ended" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536
@@ -340,6 +350,7 @@ three_runs() {
 	fails told 'ended before'
 }
 
+# bats test_tags=full
 @test "system: --everything traces programs of some milliseconds from their exec on, by their name" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	not_by_inline "it stops a process before its code goes in"
@@ -404,6 +415,7 @@ dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "system: with --everything SIGUSR1, --interval and a threshold write reports too" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536
@@ -429,6 +441,7 @@ dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "
 
 # ---- the screen ----
 
+# bats test_tags=full
 @test "system: on a terminal it has a screen, with growers at the top, decisions below, and a report at its end" {
 	with_tmux
 	swelling 65536

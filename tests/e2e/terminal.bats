@@ -33,7 +33,7 @@ widest() { awk '{ n = length($0); if (n > most) most = n } END { print most }'; 
 # words FILE...: the words of reports, without the line breaks and colours
 words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "terminal: what is bad has a colour, and nothing has one without a terminal, with NO_COLOR or on a dumb one" {
 	on_terminal 80 report r.heaptap -n 10
 	# The verdict and the losses, if there are any, are yellow.
@@ -75,7 +75,7 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 # too_wide COLUMNS: lines of $shown that are wider, and could have been broken at a blank
 too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [^ ]*$/' <<<"$shown"; }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "terminal: few columns have all words, on lines that fit" {
 	"$HEAPTAP" report r.heaptap >piped
 	for columns in 20 30 39; do
@@ -87,7 +87,7 @@ too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [
 	diff <(words piped) <(without_end <<<"$shown" | words)
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "terminal: the help fits, elsewhere 100 columns, and says the same" {
 	"$HEAPTAP" help >piped
 	[ "$(widest <piped)" -le 100 ]

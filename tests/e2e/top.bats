@@ -24,6 +24,7 @@ LINE='^[0-9]*:[0-9][0-9]  live [0-9][0-9.,]* [KM]*i*B in [0-9,]* blocks*  [+-][0
 # no_mixing: each line of the screen that has a part of the status line is one
 no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"; }
 
+# bats test_tags=full
 @test "status: attach on a terminal has a line that is removed before messages and reports" {
 	with_tmux
 	spinning
@@ -42,6 +43,7 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "status: 20 columns have the part that matters, on one line" {
 	with_tmux
 	spinning
@@ -54,6 +56,7 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	left 0
 }
 
+# bats test_tags=full
 @test "status: no escape codes reach the terminal, and none at all with -q, a pipe or a file" {
 	with_tmux
 	spinning
@@ -78,6 +81,7 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	never_in err $'\r'
 }
 
+# bats test_tags=full
 @test "status: run has the line with --status only" {
 	with_tmux
 	on_screen 120x40 "$HEAPTAP" run -t 4s "$T/spin"
@@ -92,6 +96,7 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	shows '^spin (pid '
 }
 
+# bats test_tags=full
 @test "status: reports of --interval have their number and the time of day" {
 	spinning
 	start "$HEAPTAP" attach -q -n 1 -i 100ms "$TARGET"
@@ -113,6 +118,7 @@ slowly() {
 	drawn "$1"
 }
 
+# bats test_tags=full
 @test "status: a scan says on a terminal what it does, from a second on, and the line goes" {
 	with_tmux
 	start python3 -c 'import signal; x = bytearray(b"x") * (200 << 20); print("ready", flush=True); signal.pause()'
@@ -247,6 +253,7 @@ terminal_is_back() {
 	terminal_is_back
 }
 
+# bats test_tags=full
 @test "top: growth counts from b on; SIGTERM and the end of the time give the terminal back" {
 	kinds
 	topping -- "$TARGET"
@@ -265,6 +272,7 @@ terminal_is_back() {
 	jq -e '.processes[0].scan != null' last.json
 }
 
+# bats test_tags=full
 @test "top: processes that end stay on the screen; text of theirs cannot act on the terminal" {
 	with_top
 	cp "$T/leak_kinds" "$BATS_TEST_TMPDIR/"$'a\033[7mb'
@@ -289,6 +297,7 @@ terminal_is_back() {
 	left 0
 }
 
+# bats test_tags=full
 @test "top: the head says what the target pays, and its resident memory" {
 	spinning
 	topping 160x30 -- "$TARGET"
@@ -302,6 +311,7 @@ terminal_is_back() {
 	left 0
 }
 
+# bats test_tags=full
 @test "top: an address shows the processes of another machine" {
 	with_top
 	kinds

@@ -24,6 +24,7 @@ writes_to_terminal() { cat "/proc/$1"/task/*/wchan 2>/dev/null | grep -qE 'wait_
 
 told() { grep -q "$1: heaptap is busy.* another signal ends heaptap" "$err"; }
 
+# bats test_tags=full
 @test "unread: console with commands: Ctrl-C takes the probes out, the next one ends it (A5)" {
 	spinning 0 2
 	full "$BATS_TEST_TMPDIR/pipe"
@@ -40,6 +41,7 @@ told() { grep -q "$1: heaptap is busy.* another signal ends heaptap" "$err"; }
 	exec 8>&-
 }
 
+# bats test_tags=full
 @test "unread: connect: one signal has the probes taken out at the other side, the next one ends it (A5)" {
 	spinning 0 2
 	serving "$TARGET"

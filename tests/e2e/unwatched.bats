@@ -24,6 +24,7 @@ claims_nothing() {
 	! grep -Eq '^  (live|peak|allocated|freed|leaks|scan|lost|checked|calls) |Nothing is live' "$1" || { cat "$1"; return 1; }
 }
 
+# bats test_tags=full
 @test "unwatched: no rule of --fail-on passes where no allocator was found (B12)" {
 	for rule in definite errors growth:5%; do
 		traced --fail-on "$rule" -- ./hidden
@@ -84,6 +85,7 @@ claims_nothing() {
 	run -6 "$HEAPTAP" console --fail-on definite -x top r.heaptap
 }
 
+# bats test_tags=full
 @test "unwatched: --fail-on definite without a scan" {
 	traced --no-scan --fail-on definite -- "$T/nothing"
 	[ "$status" -eq 6 ]
@@ -94,6 +96,7 @@ claims_nothing() {
 	ended "$TAP" 6
 }
 
+# bats test_tags=full
 @test "unwatched: a function of --alloc that no file has" {
 	traced --alloc malloc=nosuch,free=free -- "$T/nothing"
 	[ "$status" -eq 6 ]
@@ -115,6 +118,7 @@ claims_nothing() {
 	ended "$TAP" 6
 }
 
+# bats test_tags=full
 @test "unwatched: a report that could not be written is no success" {
 	for out in /proc/x.json /proc/x.txt; do
 		run -5 --separate-stderr "$HEAPTAP" run -q -o "$out" -- "$T/nothing"
@@ -151,6 +155,7 @@ seen_as() {
 	tr -s ' \n' ' ' <report.txt | grep -qF "$text"
 }
 
+# bats test_tags=full
 @test "unwatched: what is not seen of Python, Java, node and Go is said (B12)" {
 	local name
 	for name in python3 python3.11 node nodejs; do cp "$T/nested" "$name"; done

@@ -19,6 +19,7 @@ says_line() {
 	[ "$(wc -l <"$LOG")" -ge "$2" ]
 }
 
+# bats test_tags=full
 @test "cells: a guest that goes on has its time, however little that is for the whole" {
 	SILENCE_S=1 guest_until "$LOG" $$ says_line "ok 1 - test" 6
 }
@@ -33,6 +34,7 @@ says_line() {
 	[ "$output" = "no new line for 1 s" ]
 }
 
+# bats test_tags=full
 @test "cells: a guest that gets no CPU has its time" {
 	cat() { echo "0 $((SECONDS * 1000000000)) 1"; } # as a thread that waits since this shell began
 	waits() { [ $((calls += 1)) -gt 8 ]; }
