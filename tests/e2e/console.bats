@@ -316,6 +316,49 @@ live_blocks() {
 	untouched "$TARGET"
 }
 
+@test "console: stop, start, scan and reset of one of several processes" {
+	spinning
+	other=$TARGET
+	stepping
+	asking -p "$TARGET" -p "$other"
+	step 'alloc 10 100'
+	ask "stop $TARGET"
+	ask "stop $TARGET"
+	has 'already'
+	step 'alloc 3 10'
+	ask "set process $other"
+	ask status
+	lacks 'calls are not seen'
+	ask 'wait blocks>0 60s'
+	ask scan
+	lacks "step (pid $TARGET)"
+	ask "set process $TARGET"
+	ask status
+	has 'calls are not seen'
+	has '1,000 B in 10 blocks'
+	# Without a PID it is the process that is set.
+	ask start
+	step 'alloc 1 7'
+	ask status
+	lacks 'calls are not seen'
+	has '1,007 B in 11 blocks'
+	has 'stopped 1 time, for '
+	ask "set process all"
+	ask "scan $TARGET"
+	lacks "spin (pid $other)"
+	ask "reset $TARGET"
+	ask "set process $other"
+	ask status
+	lacks 'allocated   0 B in 0 blocks'
+	ask "set process $TARGET"
+	ask status
+	has 'allocated   0 B in 0 blocks'
+	ask 'stop 999999999'
+	has 'stop: 999999999: is not traced here'
+	leave 2 # the second stop, and the unknown PID
+	untouched "$TARGET"
+}
+
 @test "console: baseline and diff of a running process" {
 	stepping
 	asking "$TARGET"

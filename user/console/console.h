@@ -122,6 +122,9 @@ const char *console_setting(size_t i);
 const struct report_process *console_only_process(const struct console *c, const char *command,
 						  const struct report *r);
 
+/* Read @word, a PID or "all", for @command; *@pid is 0 for all. 0; or -EINVAL, logged: no such process is traced. */
+int console_read_pid(const struct console *c, const char *command, const char *word, pid_t *pid);
+
 /* Print all settings. */
 int console_settings(struct console *c);
 

@@ -93,7 +93,7 @@ int console_status(struct console *c, size_t nr, char **words)
 	(void)words;
 	if (err || c->path)
 		return err;
-	if (session_tuning(c->session).is_paused)
+	if (session_is_paused(c->session, c->pid))
 		fputs("  stopped     calls are not seen until 'start'\n", c->out);
 	print_cost(c);
 	return 0;
@@ -170,7 +170,9 @@ int console_with_verdict(struct console *c, int (*show)(void *ctx, const struct 
 {
 	int err;
 
-	if (!c->path)
+	if (!c->path && c->pid)
+		session_scan_one(c->session, c->pid);
+	else if (!c->path)
 		session_scan(c->session, NULL, false);
 	/* The console drops what a command has written when Ctrl-C breaks it off. */
 	if (control_is_stop_pending()) {
@@ -186,9 +188,13 @@ int console_with_verdict(struct console *c, int (*show)(void *ctx, const struct 
 
 int console_scan(struct console *c, size_t nr, char **words)
 {
-	(void)nr;
-	(void)words;
-	return console_with_verdict(c, write_leaks, c);
+	const pid_t before = c->pid;
+	int err = nr ? console_read_pid(c, "scan", words[0], &c->pid) : 0;
+
+	if (!err)
+		err = console_with_verdict(c, write_leaks, c);
+	c->pid = before;
+	return err;
 }
 
 /* The holder of the block at @addr, if the recording has it; else NULL. */
@@ -267,28 +273,33 @@ static int console_live_tune(struct console *c, const struct tuning *t)
 	return err == -EOPNOTSUPP || err == -EINVAL ? -EINVAL : err;
 }
 
+/* Pause the process that the words or `set process` name, or all; or end that. 0, -EALREADY, or -errno, logged. */
+static int pause_chosen(struct console *c, size_t nr, char **words, const char *command, bool is_paused)
+{
+	pid_t pid = c->pid;
+	int err = nr ? console_read_pid(c, command, words[0], &pid) : 0;
+
+	if (err)
+		return err;
+	err = session_pause(c->session, pid, is_paused);
+	return err == -EOPNOTSUPP ? -EINVAL : err;
+}
+
 int console_stop(struct console *c, size_t nr, char **words)
 {
-	struct tuning t = session_tuning(c->session);
+	int err = pause_chosen(c, nr, words, "stop", true);
 
-	(void)nr;
-	(void)words;
-	if (t.is_paused)
-		return console_refuse(c, -EINVAL, "stop: calls are not seen already");
-	t.is_paused = true;
-	return console_live_tune(c, &t);
+	return err == -EALREADY ? console_refuse(c, -EINVAL, "stop: calls are not seen already") : err;
 }
 
 int console_start(struct console *c, size_t nr, char **words)
 {
-	struct tuning t = session_tuning(c->session);
+	bool was_paused = !nr && !c->pid && session_note_resume_all(c->session);
+	int err = pause_chosen(c, nr, words, "start", false);
 
-	(void)nr;
-	(void)words;
-	if (!session_note_resume_all(c->session) && !t.is_paused)
-		return console_refuse(c, -EINVAL, "start: calls are seen already");
-	t.is_paused = false;
-	return console_live_tune(c, &t);
+	if (err == -EALREADY)
+		return was_paused ? 0 : console_refuse(c, -EINVAL, "start: calls are seen already");
+	return err;
 }
 
 int console_depth(struct console *c, size_t nr, char **words)
@@ -338,10 +349,12 @@ int console_mark(struct console *c, size_t nr, char **words)
 
 int console_reset(struct console *c, size_t nr, char **words)
 {
-	int err = session_reset(c->session);
+	pid_t pid = c->pid;
+	int err = nr ? console_read_pid(c, "reset", words[0], &pid) : 0;
 
-	(void)nr;
-	(void)words;
+	if (err)
+		return err;
+	err = session_reset(c->session, pid);
 	if (err == -EBUSY)
 		return console_refuse(c, err,
 				      "reset: not while events are recorded: their file would not know");

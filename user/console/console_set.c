@@ -81,16 +81,21 @@ static void console_set_print_process(FILE *out, const struct console *c)
 		fputs("all", out);
 }
 
+int console_read_pid(const struct console *c, const char *command, const char *word, pid_t *pid)
+{
+	u64 value = 0;
+
+	if (strcmp(word, "all") && (parse_u64(word, &value) || value > INT32_MAX))
+		return console_refuse(c, -EINVAL, "%s: %s: must be a PID, or all", command, word);
+	if (value && !session_knows(c->session, (pid_t)value))
+		return console_refuse(c, -EINVAL, "%s: %s: is not traced here", command, word);
+	*pid = (pid_t)value;
+	return 0;
+}
+
 static int console_set_process(struct console *c, const char *value)
 {
-	u64 pid = 0;
-
-	if (strcmp(value, "all") && (parse_u64(value, &pid) || pid > INT32_MAX))
-		return console_refuse(c, -EINVAL, "set: process: %s: must be a PID, or all", value);
-	if (pid && !session_knows(c->session, (pid_t)pid))
-		return console_refuse(c, -EINVAL, "set: process: %s: is not traced here", value);
-	c->pid = (pid_t)pid;
-	return 0;
+	return console_read_pid(c, "set: process", value, &c->pid);
 }
 
 static void print_core_limit(FILE *out, const struct console *c)

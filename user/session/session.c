@@ -347,7 +347,7 @@ static struct process *session_adopt(struct session *s, u32 pid)
 		p->parent = old->parent;
 		p->nr_unseen = old->nr_unseen;
 	}
-	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
+	session_tune_told(s, p);
 	if (!p->target->is_started && s->options->scan != SCAN_NEVER)
 		heap_keep_cover(p->heap);
 	if (session_begin_check(s, p))

@@ -79,6 +79,11 @@ int session_poll(struct session *s) __must_check;
  */
 struct tuning session_tuning(const struct session *s);
 int session_tune(struct session *s, const struct tuning *t) __must_check;
+/*
+ * Pause process @pid alone, or all and those that come (0); or end that. As session_tune(), and -EALREADY: it is so
+ * already, or no such process runs; over a connection one process alone is -EOPNOTSUPP.
+ */
+int session_pause(struct session *s, pid_t pid, bool is_paused) __must_check;
 
 /* Run @work(@arg), which may take long. Records of @ctx, a session, are put aside meanwhile for session_poll(). */
 int session_aside(void *ctx, int (*work)(void *arg), void *arg);
@@ -94,6 +99,8 @@ struct session_stopper; /* user/session/session_stopper.h */
  * probes taken out before. The report says why a process has no verdict.
  */
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last);
+/* As session_scan() while tracing goes on, of process @pid alone. */
+void session_scan_one(struct session *s, pid_t pid);
 
 /*
  * If a program has asked for a leak check since the last call: a report with verdicts, as far as the options want them.

@@ -25,14 +25,14 @@ int session_put_code(struct session *s, pid_t pid)
 	struct process *p;
 	int err;
 
-	if (!session_may_put_code(s) || s->stop_ns || s->tuned.now.is_paused)
+	if (!session_may_put_code(s) || s->stop_ns)
 		return -EOPNOTSUPP;
 	/* Less is then to be read behind it. Its last records may tell of its end. */
 	err = session_poll(s);
 	p = session_find(s, (u32)pid);
 	if (err || !p || process_is_over(p))
 		return err ? err : -ESRCH;
-	if (p->tuned.pace.until_ns)
+	if (p->tuned.pace.until_ns || p->tuned.pauses.begin_ns)
 		return -EOPNOTSUPP;
 	err = s->ops->put_code(s->source, p->target);
 	finish_placing(s, p);

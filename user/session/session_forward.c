@@ -227,7 +227,7 @@ static void tell_again(struct session *s, struct process *p, const struct forwar
 	p->told = (struct losses){ 0 };
 	p->has_gaps = false;
 	p->nr_unseen = 0;
-	if (s->tuned.now.is_paused || tuning_has_filter(&s->tuned.now))
+	if (p->tuned.pauses.begin_ns || tuning_has_filter(&s->tuned.now))
 		session_expect_gaps(s, p);
 	session_taint_if_unseen(s, p, session_count_unseen(s, p));
 	session_read_losses(s, p);

@@ -25,7 +25,7 @@ static bool session_heap_takes(const struct session *s, struct process *p, const
 	if (session_told(s) || s->is_replayed)
 		return true;
 	/* A child that was born during the pause may not be paused yet. */
-	if (s->tuned.now.is_paused)
+	if (p->tuned.pauses.begin_ns)
 		return false;
 	if (tuning_takes(&s->tuned.now, ev))
 		return true;
@@ -102,7 +102,7 @@ static bool wants_books_only(const struct session *s, const struct process *p)
 {
 	return !s->options->stop_after && !s->recorder && !s->scanning && !s->listeners && !s->span.span &&
 	       !s->has_lost_stacks && !p->notes.is_paused && !p->notes.nr_disabled &&
-	       !s->tuned.now.is_paused && !tuning_has_filter(&s->tuned.now);
+	       !p->tuned.pauses.begin_ns && !tuning_has_filter(&s->tuned.now);
 }
 
 int session_heap_events(void *ctx, struct heap_event *evs, size_t nr)

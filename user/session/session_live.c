@@ -227,15 +227,17 @@ int session_forget(struct session *s, struct process *p)
 	return err;
 }
 
-int session_reset(struct session *s)
+int session_reset(struct session *s, pid_t pid)
 {
 	int err = 0;
 
 	if (s->recorder)
 		return -EBUSY;
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
-		if (!process_is_over(s->processes[i]))
+		if (!process_is_over(s->processes[i]) && (!pid || s->processes[i]->target->pid == pid))
 			err = session_forget(s, s->processes[i]);
+	if (pid)
+		return err;
 	s->nr_allocs = 0;
 	session_set_start(s, session_told(s) ? session_told(s)->now_ns(s->source) : clock_now_ns());
 	return err;

@@ -13,6 +13,9 @@ void session_forget_verdicts(struct session *s);
 /* Is there, or was there, such a process? */
 bool session_knows(const struct session *s, pid_t pid);
 
+/* Has session_pause() paused process @pid, or every one that runs (0)? */
+bool session_is_paused(const struct session *s, pid_t pid);
+
 /* Events of all processes so far. */
 u64 session_events(const struct session *s);
 
@@ -75,10 +78,10 @@ struct session_sums session_sums(const struct session *s, pid_t pid);
 int session_measure(struct session *s, bool is_on, struct probe_runs *out) __must_check;
 
 /*
- * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.
- * 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.
+ * Forget the heap of process @pid, or of all that run (0), as if heaptap had attached now. Processes that have ended
+ * keep theirs. 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.
  */
-int session_reset(struct session *s) __must_check;
+int session_reset(struct session *s, pid_t pid) __must_check;
 
 /*
  * Name this moment @text in the recording, after all earlier events; waits for the other machine as session_tune()
@@ -112,7 +115,6 @@ bool session_trapped(const struct session *s, pid_t pid, pid_t tid);
  * or a debugger.
  */
 void session_left(struct session *s, pid_t pid, enum thread_stop_why why);
-
 /* Why @pid was left so; THREAD_STOP_LOOK: it was not. */
 enum thread_stop_why session_why_left(const struct session *s, pid_t pid);
 

@@ -64,7 +64,8 @@ int session_resume_process(struct session *s, pid_t pid, u64 now_ns)
 	p->tuned.pace.begin_ns = now_ns;
 	p->tuned.pace.until_ns = p->tuned.pace.last_calls = 0;
 	p->tuned.pace.window++;
-	s->ops->resume(s->source, pid);
+	if (!p->tuned.pauses.begin_ns)
+		s->ops->resume(s->source, pid);
 	return err;
 }
 

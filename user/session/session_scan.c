@@ -392,6 +392,17 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 	s->has_judged |= is_last;
 }
 
+void session_scan_one(struct session *s, pid_t pid)
+{
+	struct session_scan_options o = { 0 };
+	struct process *p = session_find(s, (u32)pid);
+
+	if (!p || process_is_over(p) || p->has_last_verdict || session_has_span(s))
+		return;
+	p->marks.is_last = false;
+	scan_and_record(s, p, &o);
+}
+
 void session_scan_exiting(struct session *s, pid_t pid)
 {
 	struct session_scan_options o = { .is_stopped = true };

@@ -10,6 +10,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
 
@@ -25,6 +26,18 @@ static void expect_unseen(struct session *s, struct process *p)
 	session_expect_gaps(s, p);
 }
 
+static void count_pause(struct process *p, bool is_paused)
+{
+	struct process_pauses *t = &p->tuned.pauses;
+
+	if (is_paused == (t->begin_ns != 0))
+		return;
+	t->nr += is_paused;
+	if (!is_paused)
+		t->past_ns += clock_now_ns() - t->begin_ns;
+	t->begin_ns = is_paused ? clock_now_ns() : 0;
+}
+
 void session_tune_process(struct session *s, struct process *p)
 {
 	const struct tuning *t = &s->tuned.now;
@@ -34,14 +47,25 @@ void session_tune_process(struct session *s, struct process *p)
 		session_expect_gaps(s, p);
 	if (!t->is_paused && !tuning_has_filter(t))
 		return;
-	if (t->is_paused)
+	if (t->is_paused) {
 		s->ops->pause(s->source, p->target->pid);
+		count_pause(p, true);
+	}
 	expect_unseen(s, p);
+}
+
+void session_tune_told(const struct session *s, struct process *p)
+{
+	p->tuned.has_unseen = s->tuned.has_paused || tuning_has_filter(&s->tuned.now);
+	count_pause(p, s->tuned.now.is_paused);
 }
 
 void session_tune_image(struct session *s, struct process *p, struct process *image)
 {
-	if (p->tuned.pace.until_ns) {
+	if (p->tuned.pauses.begin_ns) {
+		count_pause(image, true);
+		expect_unseen(s, image);
+	} else if (p->tuned.pace.until_ns) {
 		s->ops->resume(s->source, p->target->pid);
 		expect_unseen(s, image);
 	}
@@ -56,34 +80,48 @@ static int catch_up(struct session *s)
 	return err == -ENODATA ? 0 : err;
 }
 
-/* Frees of live blocks may go unseen from now on. Events in the ring are older than the pause. */
-static int pause_here(struct session *s)
+/* Does process @p run, is it process @pid (0 = any), and are its calls not seen (@is_paused), or seen? */
+static bool is_to_change(const struct process *p, pid_t pid, bool is_paused)
+{
+	return !process_is_over(p) && (!pid || p->target->pid == pid) &&
+	       (p->tuned.pauses.begin_ns != 0) == is_paused;
+}
+
+/*
+ * Pause process @pid, or all (0). Frees of live blocks may go unseen from now on. Events in the ring are older than the
+ * pause.
+ */
+static int pause_here(struct session *s, pid_t pid)
 {
 	int err;
 
 	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!process_is_over(s->processes[i]))
+		if (is_to_change(s->processes[i], pid, false))
 			s->ops->pause(s->source, s->processes[i]->target->pid);
 	err = catch_up(s);
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
-		if (process_is_over(p))
+		if (!is_to_change(p, pid, false))
 			continue;
 		session_taint(s, p);
 		expect_unseen(s, p);
+		count_pause(p, true);
 	}
 	return err;
 }
 
-static int resume_here(struct session *s)
+static int resume_here(struct session *s, pid_t pid)
 {
 	/* Events that were on their way when the pause began. */
 	int err = catch_up(s);
 
-	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!process_is_over(s->processes[i]))
-			s->ops->resume(s->source, s->processes[i]->target->pid);
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		if (!is_to_change(s->processes[i], pid, true))
+			continue;
+		s->ops->resume(s->source, s->processes[i]->target->pid);
+		count_pause(s->processes[i], false);
+	}
 	return err;
 }
 
@@ -119,7 +157,7 @@ static int tune_here(struct session *s, const struct tuning *t)
 	if (!err && (t->min_size != now->min_size || t->max_size != now->max_size))
 		err = filter_here(s, t);
 	if (!err && t->is_paused != now->is_paused)
-		err = t->is_paused ? pause_here(s) : resume_here(s);
+		err = t->is_paused ? pause_here(s, 0) : resume_here(s, 0);
 	return err;
 }
 
@@ -133,40 +171,65 @@ static int tune_there(struct session *s, const struct tuning *t)
 		error("%s: %s", s->ops->name, why);
 		return err;
 	}
-	for (size_t i = 0; i < s->nr_processes; i++)
+	for (size_t i = 0; i < s->nr_processes; i++) {
 		s->processes[i]->tuned.has_unseen |= t->is_paused || tuning_has_filter(t);
+		if (!process_is_over(s->processes[i]))
+			count_pause(s->processes[i], t->is_paused);
+	}
 	return 0;
 }
 
-/* Count pauses, and how long they were. */
-static void count_pauses(struct session *s, bool is_paused)
+static int check_tunable(const struct session *s)
 {
-	struct session_tuned *d = &s->tuned;
-
-	if (is_paused == d->now.is_paused)
-		return;
-	d->nr_pauses += is_paused;
-	if (!is_paused)
-		d->paused_ns += clock_now_ns() - d->pause_ns;
-	d->pause_ns = is_paused ? clock_now_ns() : 0;
+	if (!s->is_replayed && !s->stop_ns)
+		return 0;
+	error("%s: %s", s->ops->name, s->is_replayed ? "a file cannot be told" : "tracing is over");
+	return -EOPNOTSUPP;
 }
 
 int session_tune(struct session *s, const struct tuning *t)
 {
-	int err;
+	int err = tuning_is_sane(t) ? check_tunable(s) : -EINVAL;
 
-	if (!tuning_is_sane(t))
-		return -EINVAL;
-	if (s->is_replayed || s->stop_ns) {
-		error("%s: %s", s->ops->name, s->is_replayed ? "a file cannot be told" : "tracing is over");
-		return -EOPNOTSUPP;
-	}
-	err = session_told(s) ? tune_there(s, t) : tune_here(s, t);
+	if (!err)
+		err = session_told(s) ? tune_there(s, t) : tune_here(s, t);
 	if (err)
 		return err;
-	count_pauses(s, t->is_paused);
+	s->tuned.has_paused |= t->is_paused;
 	s->tuned.now = *t;
 	return 0;
+}
+
+bool session_is_paused(const struct session *s, pid_t pid)
+{
+	bool is_any = false;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		if (is_to_change(s->processes[i], pid, false))
+			return false;
+		is_any |= is_to_change(s->processes[i], pid, true);
+	}
+	return is_any || (!pid && s->tuned.now.is_paused);
+}
+
+int session_pause(struct session *s, pid_t pid, bool is_paused)
+{
+	struct tuning t = s->tuned.now;
+	bool is_any = false;
+	int err = check_tunable(s);
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		is_any |= is_to_change(s->processes[i], pid, !is_paused);
+	if (err || (!is_any && (pid || t.is_paused == is_paused)))
+		return err ? err : -EALREADY;
+	if (pid && session_told(s)) {
+		error("%s: the other machine stops and starts all of its processes at once", s->ops->name);
+		return -EOPNOTSUPP;
+	}
+	if (pid || t.is_paused == is_paused)
+		return is_paused ? pause_here(s, pid) : resume_here(s, pid);
+	t.is_paused = is_paused;
+	return session_tune(s, &t);
 }
 
 int session_kill(struct session *s)
@@ -215,16 +278,17 @@ static size_t note_window(const struct session *s, const struct process *p, char
 
 size_t session_note_tuning(const struct session *s, struct process *p, u64 now_ns, const char **notes)
 {
-	const struct session_tuned *d = &s->tuned;
-	u64 left_out = p->tuned.nr_left_out, paused_ns = d->paused_ns;
+	const struct process_pauses *pauses = &p->tuned.pauses;
+	u64 left_out = p->tuned.nr_left_out, paused_ns = pauses->past_ns;
 	size_t nr = 0;
 
-	if (d->pause_ns)
-		paused_ns += (s->stop_ns && !session_told(s) ? s->stop_ns : clock_now_ns()) - d->pause_ns;
-	if (d->nr_pauses) {
+	if (pauses->begin_ns)
+		paused_ns +=
+			(s->stop_ns && !session_told(s) ? s->stop_ns : clock_now_ns()) - pauses->begin_ns;
+	if (pauses->nr) {
 		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
 			 "stopped %" PRIu64 " time%s, for %s in all: calls of that time were not seen",
-			 d->nr_pauses, d->nr_pauses == 1 ? "" : "s", human_duration(paused_ns).text);
+			 pauses->nr, pauses->nr == 1 ? "" : "s", human_duration(paused_ns).text);
 		notes[nr] = p->tuned.notes[nr];
 		nr++;
 	}

@@ -33,13 +33,20 @@ struct process_pace {
 
 struct session_tuned {
 	struct tuning now;
-	u64 nr_pauses, paused_ns; /* of pauses that are over */
-	u64 pause_ns;		  /* when the present pause began; 0 = there is no pause */
-	u32 window;		  /* session_set_window() */
+	bool has_paused; /* all processes, at least once */
+	u32 window;	 /* session_set_window() */
 	u64 first_window_ns;
 };
 
+/* Times at which calls were not seen because the user said so. */
+struct process_pauses {
+	u64 nr;	      /* with the present one */
+	u64 past_ns;  /* of those that are over */
+	u64 begin_ns; /* of the present one; 0 = calls are seen */
+};
+
 struct process_tuned {
+	struct process_pauses pauses;
 	u64 nr_left_out; /* allocations, by the filter */
 	bool has_unseen; /* there may be live blocks whose allocation was not seen */
 	struct process_pace pace;
@@ -52,6 +59,9 @@ int session_forget(struct session *s, struct process *p) __must_check;
 
 /* @p joins: pause and filter it like the other processes. */
 void session_tune_process(struct session *s, struct process *p);
+
+/* @p of another machine joins: that machine pauses and filters it. */
+void session_tune_told(const struct session *s, struct process *p);
 
 /* The window of which a report at @now_ns on @p is; NULL = on all processes. */
 struct report_window session_window(const struct session *s, const struct process *p, u64 now_ns);

@@ -117,12 +117,12 @@ static void test_reset(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(session_reset(w->session), 0);
+	assert_int_equal(session_reset(w->session, 0), 0);
 	assert_int_equal(see(w, 0).nr_processes, 2);
 	assert_int_equal(see(w, 0).live_blocks, 0);
 	assert_int_equal(session_events(w->session), 0);
 	/* Twice is as once. */
-	assert_int_equal(session_reset(w->session), 0);
+	assert_int_equal(session_reset(w->session, 0), 0);
 	assert_int_equal(see(w, 0).live_blocks, 0);
 }
 
@@ -148,7 +148,7 @@ static void test_record(void **state)
 	assert_int_equal(session_record(w->session), 0);
 	assert_true(session_is_recording(w->session));
 	assert_int_equal(session_record(w->session), -EBUSY);
-	assert_int_equal(session_reset(w->session), -EBUSY);
+	assert_int_equal(session_reset(w->session, 0), -EBUSY);
 	assert_int_equal(session_record_end(w->session), 0);
 	assert_false(session_is_recording(w->session));
 	w->options.recorder.path = NULL;
