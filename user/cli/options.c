@@ -322,7 +322,7 @@ const struct option_row option_rows[] = {
 		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
 		  "has changed; auto: the first of precopy and fork that is possible, if stop would take longer than "
 		  "10 ms" })
-	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
+	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = SERVING | IN(SCAN),
 	  HELP("threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
 		  "16 at most)") },
 	OF_HOST({ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",

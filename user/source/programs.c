@@ -3,6 +3,7 @@
 #include "user/source/programs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,8 +262,16 @@ int programs_load_one(struct programs *out, enum program which, const struct sou
 		err = reuse_maps(p.obj, base->obj);
 	if (!err)
 		err = bpf_object__load(p.obj);
+	if (!err) {
+		/* The object has a descriptor for each map, too. */
+		p.one = which;
+		p.one_fd = fcntl(bpf_program__fd(p.prog[which]), F_DUPFD_CLOEXEC, 3);
+		err = p.one_fd < 0 ? -errno : 0;
+	}
 	if (err)
 		return programs_give_up(&p, "load", err);
+	bpf_object__close(p.obj);
+	p.obj = NULL;
 	*out = p;
 	return 0;
 }
@@ -272,11 +281,15 @@ void programs_unload(struct programs *p)
 	if (p->state)
 		munmap(p->state, sysconf(_SC_PAGESIZE));
 	bpf_object__close(p->obj);
+	if (p->one_fd)
+		close(p->one_fd);
 	memset(p, 0, sizeof(*p));
 }
 
 int programs_fd(const struct programs *p, enum program which)
 {
+	if (p->one_fd)
+		return which == p->one ? p->one_fd : -ENOENT;
 	return bpf_program__fd(p->prog[which]);
 }
 
@@ -295,7 +308,7 @@ int programs_add_runs(const struct programs *p, struct probe_runs *runs)
 	for (int i = 0; i < NR_PROGRAMS; i++) {
 		struct bpf_prog_info info = { 0 };
 		u32 len = sizeof(info);
-		int fd = p->prog[i] ? bpf_program__fd(p->prog[i]) : -1;
+		int fd = programs_fd(p, (enum program)i);
 
 		/* A program that this kernel does not need is not loaded. */
 		if (fd < 0)

@@ -31,10 +31,12 @@ enum program {
 	NR_PROGRAMS
 };
 
-/* One load of the object, which owns all descriptors. */
+/* One load of the object, which owns all descriptors; or a program that was loaded alone. */
 struct programs {
-	struct bpf_object *obj;		       /* owned */
+	struct bpf_object *obj;		       /* owned; NULL after programs_load_one() */
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
+	enum program one;		       /* after programs_load_one(): this one, */
+	int one_fd;			       /* owned; 0 = not loaded */
 	struct source_state *state; /* shared with the kernel; owned; NULL after programs_load_one() */
 	bool has_loop;		    /* the kernel has bpf_loop() */
 	int ring_fd, processes_fd, watched_codes_fd, paused_fd, threads_fd, probes_fd, notes_fd, shards_fd,
@@ -50,8 +52,8 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 		  bool is_multi) __must_check;
 
 /*
- * Load only @which once more, with the maps of @base, which must outlive *@out. No descriptor of a map is set in *@out.
- * For kernels that give a program no cookie, and for programs that not each trace needs. Returns 0 or -errno, logged.
+ * Load only @which once more, with the maps of @base. *@out keeps one descriptor, and none of a map. For kernels that
+ * give a program no cookie, and for programs that not each trace needs. Returns 0 or -errno, logged.
  */
 int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
 		      bool is_multi, const struct programs *base) __must_check;

@@ -93,7 +93,7 @@ const struct programs *source_bpf_load(struct bpf_source *s, enum program which,
 	*err = 0;
 	if (programs_fd(&s->programs, which) >= 0)
 		return &s->programs;
-	if (!late->obj)
+	if (!late->one_fd)
 		*err = programs_load_one(late, which, &s->config, s->is_multi, &s->programs);
 	return *err ? NULL : late;
 }

@@ -176,6 +176,7 @@ static void unknown_options(void **state)
 	refuses("-z: no such option; see 'heaptap help attach'", "attach", "-vz", "x");
 	refuses("--user: not an option of 'attach' but of 'run'", "attach", "--user", "me", "x");
 	refuses("-u: not an option of 'attach' but of 'run'", "attach", "-u", "me", "x");
+	refuses("--jobs: not an option of 'connect' but of 'run'", "connect", "--jobs", "2", "unix:/x");
 	refuses("--depth: needs an argument, N", "run", "--depth");
 	refuses("--depth: needs an argument, N", "run", "-d");
 	refuses("--quiet: takes no argument", "run", "--quiet=1", "x");
