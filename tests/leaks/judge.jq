@@ -29,7 +29,7 @@ expanded
 	lost: ($expected | map(select(.verdict == "definite" or .verdict == "indirect")) | sum(.blocks)),
 	found: ($expected | map(select(.verdict == "definite" or .verdict == "indirect")) | sum($have[.function].v | lost)),
 	wrong: ($expected | map(select(.verdict == "possible" or .verdict == "reachable")) | sum($have[.function].v | lost)),
-	foreign: ($have[""].v // {} | lost),
+	foreign: ($have[""].v // {} | lost // 0),
 	unsure: ($expected | sum($have[.function].v.unsure)),
 	definite_told: ($expected | map(select(.verdict == "definite")) | sum(.blocks)),
 	definite_found: ($expected | sum($have[.function].v.definite)),

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs four times: run, run with
 # freed memory overwritten, attach, census without a trace; or in the ways that HOW lists, which may be census_stop,
-# census_fork and census_precopy, too. PRELOAD: an allocator to use instead of that of libc. Fails if a block is called lost that is not lost. Prints a line of sums for each.
+# census_fork and census_precopy, too. PRELOAD: an allocator to use instead of that of libc. PROGRAM: another one with the
+# same output. Fails if a block is called lost that is not lost. Prints a line of sums for each.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +15,7 @@ blocks=${2:-100000}
 first=${3:-1}
 read -ra ways <<<"${HOW:-run perturb attach census}"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-leaks.XXXXXX")
-program=$O/tests/leaks/heap
+: "${PROGRAM:=$O/tests/leaks/heap}"
 target=
 
 cleanup() {
@@ -36,7 +37,7 @@ waits() {
 # by_run SEED [OPTION]
 by_run() {
 	LD_PRELOAD=$PRELOAD timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s ${2:+"$2"} -o "$dir/report.json" -- \
-		"$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"
+		"$PROGRAM" "$1" "$blocks" >"$dir/out" 2>"$dir/err"
 }
 by_perturb() { by_run "$1" --perturb; }
 
@@ -44,7 +45,7 @@ by_attach() {
 	local tap status=0
 	rm -f "$dir/lines"
 	mkfifo "$dir/lines"
-	LD_PRELOAD=$PRELOAD "$program" "$1" "$blocks" wait <"$dir/lines" >"$dir/out" &
+	LD_PRELOAD=$PRELOAD "$PROGRAM" "$1" "$blocks" wait <"$dir/lines" >"$dir/out" &
 	target=$!
 	exec 8>"$dir/lines"
 	waits grep -qs ready "$dir/out" || return
@@ -67,7 +68,7 @@ by_census() {
 	local status=0
 	rm -f "$dir/lines"
 	mkfifo "$dir/lines"
-	LD_PRELOAD=$PRELOAD "$program" "$1" "$blocks" list <"$dir/lines" >"$dir/out" &
+	LD_PRELOAD=$PRELOAD "$PROGRAM" "$1" "$blocks" list <"$dir/lines" >"$dir/out" &
 	target=$!
 	exec 8>"$dir/lines"
 	waits grep -qsx built "$dir/out" || return
@@ -110,8 +111,9 @@ for ((seed = first; seed < first + seeds; seed++)); do
 	done
 done
 for how in "${ways[@]}"; do
-	[ ! -s "$dir/$how" ] || jq -rs --arg how $how '"leaks: \($how): \(length) heaps, \(map(.blocks) | add) blocks, \(map(.lost) | add) lost, "
-		+ "found \((map(.found) | add) * 10000 / (map(.lost) | add) | round / 100) %, worst heap "
-		+ "\(map(.found * 10000 / .lost) | min | round / 100) %, wrong \(map(.wrong + .foreign) | add)"' "$dir/$how"
+	[ ! -s "$dir/$how" ] || jq -rs --arg how $how 'def part($found; $lost): if $lost > 0 then $found * 10000 / $lost | round / 100 else 100 end;
+		"leaks: \($how): \(length) heaps, \(map(.blocks) | add) blocks, \(map(.lost) | add) lost, "
+		+ "found \(part(map(.found) | add; map(.lost) | add)) %, worst heap "
+		+ "\(map(part(.found; .lost)) | min) %, wrong \(map(.wrong + .foreign) | add)"' "$dir/$how"
 done
 exit $((wrong > 0))

@@ -20,3 +20,15 @@ $(V)/%-lsan: tests/verdicts/%.c $(V)/roles.o
 $(V)/%-lsan: tests/verdicts/%.cc $(V)/roles.o
 	@echo "  TARGET  $@"
 	$(Q)$(CXX) $(TARGET_FLAGS) -std=gnu++17 -fsanitize=leak -o $@ $^ -pthread
+
+# Blocks in one shape, by allocator.
+MANY_PROGRAMS := $(V)/many $(if $(shell command -v $(MUSL_GCC)),$(V)/many-musl)
+
+$(V)/many: tests/verdicts/many.c tests/verdicts/roles.h
+	@mkdir -p $(@D)
+	@echo "  TARGET  $@"
+	$(Q)$(CC) $(TARGET_FLAGS) -o $@ $<
+$(V)/many-musl: tests/verdicts/many.c tests/verdicts/roles.h
+	@mkdir -p $(@D)
+	@echo "  TARGET  $@"
+	$(Q)$(MUSL_GCC) $(TARGET_FLAGS) -o $@ $<

@@ -17,11 +17,9 @@ enum {
 };
 
 const struct census_walker census_walkers[] = {
-	{ "jemalloc", jemalloc_is_there, jemalloc_walk },
-	{ "mimalloc", mimalloc_is_there, mimalloc_walk },
-	{ "musl", musl_is_there, musl_walk },
-	{ "glibc", glibc_is_there, glibc_walk },
-	{ NULL, NULL, NULL },
+	{ "jemalloc", jemalloc_is_there, jemalloc_walk }, { "mimalloc", mimalloc_is_there, mimalloc_walk },
+	{ "tcmalloc", tcmalloc_is_there, tcmalloc_walk }, { "musl", musl_is_there, musl_walk },
+	{ "glibc", glibc_is_there, glibc_walk },	  { NULL, NULL, NULL },
 };
 
 int census_walk_init(struct census_walk *w, struct snapshot *snap, struct census_blocks *out, u64 deadline_ns)
@@ -255,6 +253,18 @@ taddr_t census_data_end(const struct snapshot *snap, size_t map)
 	if (map + 1 < snap->nr_maps && next->start == m->end && census_is_anonymous(next))
 		return next->end;
 	return m->end;
+}
+
+taddr_t census_bss_end(const struct snapshot *snap, size_t map)
+{
+	taddr_t end = snap->maps[map].end;
+
+	if (!census_data_end(snap, map))
+		return 0;
+	while (++map < snap->nr_maps && snap->maps[map].start == end &&
+	       census_is_anonymous(&snap->maps[map]) && strcmp(snap->maps[map].path, "[heap]") != 0)
+		end = snap->maps[map].end;
+	return end;
 }
 
 const char *census_stranger(const struct snapshot *snap, const char *known)

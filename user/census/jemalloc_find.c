@@ -190,17 +190,6 @@ static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t
 	return -ENOENT;
 }
 
-/* The end of the data that begins with mapping @i: the .bss behind it counts, in all its parts. */
-static taddr_t data_end(const struct snapshot *snap, size_t i)
-{
-	taddr_t end = snap->maps[i].end;
-
-	while (++i < snap->nr_maps && snap->maps[i].start == end && census_is_anonymous(&snap->maps[i]) &&
-	       strcmp(snap->maps[i].path, "[heap]") != 0)
-		end = snap->maps[i].end;
-	return end;
-}
-
 int jemalloc_find(struct jemalloc_books *j)
 {
 	const struct snapshot *snap = j->w->snap;
@@ -210,10 +199,9 @@ int jemalloc_find(struct jemalloc_books *j)
 		return -ENOENT;
 	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
 		const struct snapshot_map *map = &snap->maps[i];
-		taddr_t end = data_end(snap, i);
+		taddr_t end = census_bss_end(snap, i);
 
-		if (map->ino && map->is_writable && map->is_readable && !map->is_shared &&
-		    end - map->start >= ROOT_BYTES && end - map->start <= MAX_DATA)
+		if (end && end - map->start >= ROOT_BYTES && end - map->start <= MAX_DATA)
 			err = jemalloc_find_search(j, map->start, end);
 	}
 	return err;

@@ -37,6 +37,7 @@ struct inline_target {
 	bool wants_bpf;	    /* a function of this program cannot be changed */
 	bool has_told_late; /* that the first calls of a program were not seen */
 	bool awaits_code;   /* BPF sees its calls until put_code(), though it could be changed */
+	u64 open_ns;	    /* CLOCK_MONOTONIC: when that was; 0 = it was not */
 	bool is_declined;   /* so BPF sees all of its calls */
 	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
 	bool has_twins;	    /* threads with one thread pointer */

@@ -16,12 +16,14 @@
 #include "user/inject/piece_object.h"
 #include "user/inject/rings.h"
 #include "user/lib/array.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_count.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_switch.h"
+#include "user/source/record.h"
 #include "user/unwind/cfi_ahead.h"
 
 /* A poll with many records is followed by another one at once. */
@@ -327,6 +329,7 @@ static int switch_over(struct inline_source *s, struct target *target, struct in
 	if (err)
 		return err;
 	t->awaits_code = t->is_declined = false;
+	t->open_ns = clock_now_ns();
 	nr = place_and_open(s, target, source_bpf.update);
 	if (nr < 0)
 		return nr;
@@ -446,7 +449,9 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
 {
 	struct inline_target *parent = inline_source_find(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
-	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
+	int nr = parent && rec->time_ns >= parent->open_ns
+			 ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status)
+			 : 0;
 	struct process_event ev = *rec;
 	int err = nr < 0 ? nr : source_inline_add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
 
@@ -465,6 +470,9 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
  */
 static int poll_before(struct inline_source *s, struct inline_target *t, const struct event_header *rec)
 {
+	/* A stack belongs to no moment. What breakpoints saw before the code came is older than all calls in the rings. */
+	if (rec->kind == EVENT_STACK || record_time(rec) < t->open_ns)
+		return 0;
 	if (rec->kind == EVENT_NOTE)
 		return inline_target_poll_until(t, s->sink, ((const struct note_event *)rec)->time_ns,
 						((const struct note_event *)rec)->number);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the map of pages of tcmalloc in the data of a file, by what must be true of it. */
+#include <errno.h>
+
+#include "user/census/tcmalloc.h"
+#include "user/lib/array.h"
+
+/*
+ * Some word of the root leads to a leaf, and a word of the leaf to the description of a span. This has the number of its
+ * first page, which says which place in the root the leaf has: so the start of the root is known. Then the words around
+ * must be right, too.
+ */
+
+enum {
+	PAGE = TCMALLOC_PAGE,
+	PAGE_WORDS = PAGE / 8,
+	MIN_RIGHT = 3, /* words that prove a map */
+	MAX_TRIES = 8, /* pages of a leaf */
+	MAX_DATA = 64 << 20,
+	SPAN_WORDS = 6,
+	CLASS_SHIFT = 16,
+	LOCATION_SHIFT = 24,
+};
+
+/* Bits of a page: 8 KiB, and what may be chosen when tcmalloc is built. */
+static const u8 shifts[] = { 13, 12, 14, 15, 16, 18 };
+
+size_t tcmalloc_read_words(const struct tcmalloc *t, taddr_t at, u64 *words)
+{
+	size_t len = PAGE - at % PAGE;
+
+	census_copy_data(t->w, at, (u8 *)words, len);
+	return len / 8;
+}
+
+bool tcmalloc_read_span(const struct tcmalloc *t, taddr_t books, struct tcmalloc_span *out)
+{
+	u64 words[SPAN_WORDS];
+
+	if (!books || books % 8 || books >> TCMALLOC_ADDRESS_BITS ||
+	    !census_words(t->w, books, words, SPAN_WORDS))
+		return false;
+	*out = (struct tcmalloc_span){ .start = words[0],
+				       .nr = words[1],
+				       .free = words[4],
+				       .nr_used = words[5] & 0xffff,
+				       .class = words[5] >> CLASS_SHIFT & 0xff,
+				       .location = words[5] >> LOCATION_SHIFT & 3 };
+	return out->start && out->nr && out->start >> (TCMALLOC_ADDRESS_BITS - t->shift) == 0 &&
+	       out->nr >> (TCMALLOC_ADDRESS_BITS - t->shift) == 0 && out->class < TCMALLOC_MAX_CLASSES &&
+	       out->location < TCMALLOC_NR_LOCATIONS;
+}
+
+static u64 tcmalloc_find_leaf_bytes(const struct tcmalloc *t)
+{
+	return 8ULL << t->leaf_bits;
+}
+
+static u64 root_bytes(const struct tcmalloc *t)
+{
+	return 8ULL << (TCMALLOC_ADDRESS_BITS - t->shift - t->leaf_bits);
+}
+
+/* Try the words at @at of a leaf, which lies at @slot. -ENODATA: none of these has a description. */
+static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t leaf, taddr_t at)
+{
+	u64 words[PAGE_WORDS], first = (at - leaf) / 8, mask = (1ULL << t->leaf_bits) - 1, base = 0;
+	size_t nr = tcmalloc_read_words(t, at, words), nr_words = 0, nr_right = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct tcmalloc_span s;
+		u64 page = base + first + i;
+
+		nr_words += words[i] != 0;
+		if (!words[i] || !tcmalloc_read_span(t, words[i], &s))
+			continue;
+		if (!base && (s.start & mask) == first + i && s.start > mask) {
+			base = s.start & ~mask;
+			t->root = slot - (base >> t->leaf_bits) * 8;
+			page = s.start;
+		}
+		nr_right += base && page - s.start < s.nr;
+	}
+	/* Words of earlier spans remain, and are few. */
+	if (nr_right >= MIN_RIGHT && nr_right > nr_words / 2)
+		return 0;
+	return nr_words ? -ENOENT : -ENODATA;
+}
+
+static bool tcmalloc_find_try_leaf(struct tcmalloc *t, taddr_t slot, taddr_t leaf)
+{
+	const struct snapshot_map *map = leaf % 8 ? NULL : snapshot_map_find(t->w->snap, leaf);
+	taddr_t end = leaf + tcmalloc_find_leaf_bytes(t), at = leaf;
+	int err = -ENOENT;
+
+	if (!map || !census_is_anonymous(map) || map->end < end)
+		return false;
+	for (int tries = 0; tries < MAX_TRIES && at < end && err; at = (at / PAGE + 1) * PAGE) {
+		taddr_t next = snapshot_next(t->w->snap, at, end);
+
+		at = next > at ? next & ~(taddr_t)(PAGE - 1) : at;
+		err = at < end ? tcmalloc_find_try_words(t, slot, leaf, at) : -ENOENT;
+		tries += err == -ENOENT;
+	}
+	return !err && t->root >= t->data_start && t->root + root_bytes(t) <= t->data_end;
+}
+
+static int tcmalloc_find_in_data(struct tcmalloc *t)
+{
+	for (taddr_t page = t->data_start; page < t->data_end; page += PAGE) {
+		u64 words[PAGE_WORDS];
+		size_t nr = tcmalloc_read_words(t, page, words);
+
+		for (size_t i = 0; i < nr; i++)
+			if (words[i] && tcmalloc_find_try_leaf(t, page + i * 8, words[i]))
+				return tcmalloc_find_caches(t);
+		if (census_check_time(t->w))
+			return -ETIME;
+	}
+	return -ENOENT;
+}
+
+int tcmalloc_find(struct tcmalloc *t)
+{
+	const struct snapshot *snap = t->w->snap;
+	int err = -ENOENT;
+
+	if (snap->word_size != 8 || snap->is_big_endian || t->w->page != PAGE)
+		return -ENOENT;
+	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
+		t->data_start = snap->maps[i].start;
+		t->data_end = census_bss_end(snap, i);
+		for (size_t k = 0; k < ARRAY_SIZE(shifts) && err == -ENOENT; k++) {
+			t->shift = shifts[k];
+			t->leaf_bits = (TCMALLOC_ADDRESS_BITS - t->shift + 1) / 2;
+			if (t->data_end && t->data_end - t->data_start >= root_bytes(t) &&
+			    t->data_end - t->data_start <= MAX_DATA)
+				err = tcmalloc_find_in_data(t);
+		}
+	}
+	return err;
+}
