@@ -95,11 +95,16 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	untouched "$TARGET"
 }
 
-@test "census: classes of C++ objects, also in a stripped program" {
+@test "census: classes of C++ objects, also in a stripped program, and with each snapshot" {
+	local program way
 	strip -o "$BATS_TEST_TMPDIR/stripped" "$T/census_types"
 	for program in "$T/census_types" "$BATS_TEST_TMPDIR/stripped"; do
 		rm -f "$BATS_TEST_TMPDIR/lines"
 		counted "$program"
+		for way in fork precopy; do
+			with_json --snapshot "$way"
+			told '.types[] | select(.name == "zoo::Cat") | .live.blocks' 310
+		done
 		with_json
 		told '.types[] | select(.name == "zoo::Cat") | .live.blocks' 310
 		told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
