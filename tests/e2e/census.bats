@@ -118,6 +118,17 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	done
 }
 
+@test "census: the example of the README: who holds the sessions, and who loses some" {
+	counted "$T/server"
+	with_json
+	told '.types[] | select(.name == "Session") | .live.blocks' 4000
+	told '.owners[0].name' registry
+	told '.scan.definite.blocks >= 38 and .scan.definite.blocks <= 40' true
+	ends_well
+	"$HEAPTAP" run -q -n 1 -o "$BATS_TEST_TMPDIR/run.txt" -- "$T/server" </dev/null
+	unbroken <"$BATS_TEST_TMPDIR/run.txt" | grep -Eq '^leaks .* in [34][0-9] blocks.*from Registry::log_in \(server.cc:28\)'
+}
+
 @test "census: owners of blocks, and first words of blocks without a type" {
 	counted "$T/census_first"
 	with_json
