@@ -359,7 +359,7 @@ check-headers:
 		$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot signatures
+.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot signatures manual
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
 
@@ -378,6 +378,9 @@ signatures:                      ## add the installed libc.a and musl's to user/
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md
 
+manual: $(O)/heaptap             ## write the options of the program into the pages of man/
+	$(Q)man/options.sh $(abspath $(O))/heaptap man
+
 gate-doc:                        ## write the table of end-to-end tests in doc/testing.md
 	$(Q)GATE="$(GATE_TESTS)" ALL="$(TRACED_TESTS)" tests/gate.sh doc/testing.md
 
@@ -387,7 +390,7 @@ SHELLS   := bash zsh fish
 COMPLETION_bash := share/bash-completion/completions/heaptap
 COMPLETION_zsh  := share/zsh/site-functions/_heaptap
 COMPLETION_fish := share/fish/vendor_completions.d/heaptap.fish
-MANUALS  := man1/heaptap.1 man1/heaptap-agent.1 man5/heaptap-recording.5 man5/heaptap-report.5 man7/heaptap-containers.7 man7/heaptap-leaks.7
+MANUALS  := $(foreach page,$(notdir $(wildcard man/*.[1-8])),man$(lastword $(subst ., ,$(page)))/$(page))
 
 # Built for another CPU, heaptap cannot print the completions, and they are left out.
 install: all                     ## install heaptap, its manuals and completions under $(DESTDIR)$(prefix)

@@ -4,7 +4,7 @@
 
 /*
  * Programs include this header; there is no library. Without heaptap a marker costs one nop and the registers of its
- * arguments. heaptap(1), MARKERS, has the details.
+ * arguments. heaptap-mark(1) has the details.
  *
  *   HEAPTAP_MARK(name)        a name for this moment: heaptap report --between FROM,TO
  *   HEAPTAP_PAUSE()           allocations of this process are not counted from here on; releases still are

@@ -106,8 +106,10 @@ check_functions() {
 	}) <<<"$named" | awk -F'\t' '{ print $1 ": names " $2 ", which no source has" }'
 }
 
-# Commands and options of heaptap in README.md, and targets of make in all pages.
+# Commands and options of heaptap in README.md, and targets of make in all pages. A workflow runs the README's commands.
 check_commands() {
+	grep -oE '^sudo make [a-z -]*[a-z]' README.md | sed 's/^sudo //' | missing '' '' .github/workflows/check.yml |
+		sed 's/^/.github\/workflows\/check.yml: does not run /'
 	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' |
 		unknown <(tr '\n' ' ' <user/cli/options.c | grep -oE '(\{ |COMMAND_OF_HOST\()[[:space:]]*"[a-z]+",' | cut -d '"' -f 2) |
 		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no command " $2 }'

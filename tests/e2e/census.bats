@@ -97,11 +97,16 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 }
 
 # bats test_tags=full
-@test "census: classes of C++ objects, also in a stripped program" {
+@test "census: classes of C++ objects, also in a stripped program, and with each snapshot" {
+	local program way
 	strip -o "$BATS_TEST_TMPDIR/stripped" "$T/census_types"
 	for program in "$T/census_types" "$BATS_TEST_TMPDIR/stripped"; do
 		rm -f "$BATS_TEST_TMPDIR/lines"
 		counted "$program"
+		for way in fork precopy; do
+			with_json --snapshot "$way"
+			told '.types[] | select(.name == "zoo::Cat") | .live.blocks' 310
+		done
 		with_json
 		told '.types[] | select(.name == "zoo::Cat") | .live.blocks' 310
 		told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
@@ -113,6 +118,17 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 		[[ $output == *'Types of live blocks'*' 310 '*' 9  class zoo::Cat'* ]]
 		ends_well
 	done
+}
+
+@test "census: the example of the README: who holds the sessions, and who loses some" {
+	counted "$T/server"
+	with_json
+	told '.types[] | select(.name == "Session") | .live.blocks' 4000
+	told '.owners[0].name' registry
+	told '.scan.definite.blocks >= 38 and .scan.definite.blocks <= 40' true
+	ends_well
+	"$HEAPTAP" run -q -n 1 -o "$BATS_TEST_TMPDIR/run.txt" -- "$T/server" </dev/null
+	unbroken <"$BATS_TEST_TMPDIR/run.txt" | grep -Eq '^leaks .* in [34][0-9] blocks.*from Registry::log_in \(server.cc:28\)'
 }
 
 @test "census: owners of blocks, and first words of blocks without a type" {

@@ -277,3 +277,17 @@ load ../lib/common
 	[ "$status" -eq 0 ]
 	untouched "$TARGET"
 }
+
+# bats test_tags=core,anyone
+@test "options: the manual has the options of the program, and a page for each command" {
+	local command
+	mkdir "$BATS_TEST_TMPDIR/man"
+	"$ROOT/man/options.sh" "$HEAPTAP" "$BATS_TEST_TMPDIR/man"
+	diff -r -x options.sh "$ROOT/man" "$BATS_TEST_TMPDIR/man" || { echo "type make manual"; return 1; }
+	for command in $("$HEAPTAP" help | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+		case $command in demo | completion | help) continue ;; esac
+		grep -q "heaptap.*-$command" "$ROOT/man/heaptap.1"
+		[ -s "$ROOT/man/heaptap-$command.1" ]
+	done
+	[ "$(wc -w <"$ROOT/man/heaptap.1")" -le 2500 ]
+}

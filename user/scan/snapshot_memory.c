@@ -44,8 +44,8 @@ struct memory_span {
 	taddr_t start, end;
 	u64 offset; /* of start, in the file */
 	u32 map;
-	u8 mode;
-	u8 skip; /* reason, for SPAN_SKIP */
+	u8 mode, skip; /* skip: the reason, for SPAN_SKIP */
+	bool is_file;  /* SPAN_KEPT: what was never written is as in the file, and not kept */
 };
 
 /* Populated memory of one mapping. */
@@ -177,11 +177,13 @@ static int snapshot_memory_make_spans(struct memory_stream *m, const struct snap
 		span->map = (u32)i;
 		if ((o->is_kept && !o->kept && !is_kept) || !span_of(&s->maps[i], span))
 			continue;
-		/* Whoever kept the others has counted what cannot be read. */
-		if (is_kept && o->kept && span->mode == SPAN_SKIP)
-			continue;
-		if (is_kept && o->kept)
+		if (is_kept && o->kept) {
+			/* Whoever kept the others has counted what cannot be read. */
+			if (span->mode == SPAN_SKIP)
+				continue;
 			span->mode = SPAN_KEPT;
+			span->is_file = s->maps[i].ino && !s->maps[i].is_writable;
+		}
 		m->nr_spans++;
 	}
 	return 0;
@@ -743,7 +745,7 @@ static bool is_kept(const struct memory_stream *m, taddr_t addr)
 	size_t at = array_search(i, 0, m->nr_spans, m->spans[i].end <= addr);
 
 	return HAS_COPIES && m->kept.nr && at < m->nr_spans && m->spans[at].start <= addr &&
-	       m->spans[at].mode == SPAN_KEPT;
+	       m->spans[at].mode == SPAN_KEPT && !m->spans[at].is_file;
 }
 
 int memory_stream_fetch(struct memory_stream *m, bool is_own, taddr_t addr, void *buf, size_t len)
