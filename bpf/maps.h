@@ -6,6 +6,7 @@
 #include "user/lib/types.h"
 #endif
 
+#include "bpf/call_wish.h"
 #include "bpf/cfi_rule.h"
 #include "bpf/task_fields.h"
 
@@ -82,6 +83,7 @@ struct source_state {
 	u32 nr_copies;	 /* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
 	struct pending_fields pending;
+	struct call_wish wish;
 	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */

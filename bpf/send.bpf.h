@@ -16,7 +16,21 @@ static __always_inline u64 wake_flag(void)
 										: BPF_RB_NO_WAKEUP;
 }
 
-/* Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. False: no room; nothing is counted. */
+/* Is @ev, of the current thread, the call that state.wish waits for? */
+static __always_inline bool is_wished(const struct heap_event *ev)
+{
+	u8 kind = ev->h.kind;
+	u32 fn = ev->h.fn;
+
+	return (kind == EVENT_ALLOC || kind == EVENT_REALLOC_END || kind == EVENT_FREE) &&
+	       state.wish.fns[fn / 64 % CALL_WISH_WORDS] & 1ULL << fn % 64 &&
+	       (!state.wish.stack || state.wish.stack == ev->stack);
+}
+
+/*
+ * Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. False: no room; nothing is counted.
+ * The thread stops before it returns to its program if somebody waits for this call.
+ */
 static __always_inline bool send(const struct inflight *t, const struct heap_event *ev)
 {
 	struct heap_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
@@ -28,7 +42,13 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 	out->h.tid = (u32)current_ids();
 	out->h.reserved = 0;
 	out->time_ns = bpf_ktime_get_ns();
-	bpf_ringbuf_submit(out, wake_flag());
+	if (state.wish.pid != t->pid || !is_wished(ev)) {
+		bpf_ringbuf_submit(out, wake_flag());
+		return true;
+	}
+	state.wish.pid = 0;
+	bpf_send_signal_thread(SIGNAL_STOP);
+	bpf_ringbuf_submit(out, BPF_RB_FORCE_WAKEUP);
 	return true;
 }
 

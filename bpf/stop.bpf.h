@@ -5,9 +5,6 @@
 #include "bpf/thread.bpf.h"
 #include "bpf/thread_stop.h"
 
-/* On all CPUs but mips and alpha. */
-enum { SIGNAL_TRAP = 5, SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
-
 /* Threads that are stopped for another reason than THREAD_STOP_LOOK, until user space has read the reason. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

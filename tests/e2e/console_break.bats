@@ -37,7 +37,11 @@ breaking() {
 	stepping
 	asking "$TARGET" -q --check
 	breaking malloc 'alloc 1 12345'
-	has "PID $TARGET was stopped "
+	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+		has "PID $TARGET was stopped "
+	else
+		has "PID $TARGET is stopped in this call"
+	fi
 	has "thread $TARGET  malloc(12345) = 0x"
 	has 'step_allocates < main'
 	# The other commands work meanwhile.
@@ -84,8 +88,10 @@ breaking() {
 		step_answer ok
 		return
 	fi
-	DEBUGINFOD_URLS='' gdb -batch -nx -p "$TARGET" -ex 'p nr_blocks' >gdb.out 2>&1
-	grep -q '^\$1 = ' gdb.out
+	DEBUGINFOD_URLS='' gdb -batch -nx -p "$TARGET" -ex 'p nr_blocks' -ex bt >gdb.out 2>&1
+	# Of this block, and of the one before: the caller counts it around the call, which has not returned.
+	grep -qx '\$1 = [12]' gdb.out || { cat gdb.out; return 1; }
+	grep -q '^#[0-3] .*step_allocates' gdb.out
 	waits
 	ask continue
 	step_answer ok

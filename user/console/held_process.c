@@ -20,10 +20,13 @@ static const char HELPER_COMM[] = "heaptap-hold";
 
 enum { PIPE_FD = 3, PIDFD = 4 };
 
+/* Words of heaptap to the helper. */
+enum { MAY_BE_STOPPED = 's', RUNS = 'r' };
+
 struct held_process {
 	struct target target; /* who it is, with a descriptor of its own */
 	bool is_stopped;
-	int fd;	      /* owned; of the pipe, -1 = none. A byte in it says that the process was stopped */
+	int fd;	      /* owned; of the pipe, -1 = none */
 	pid_t helper; /* 0 = none */
 };
 
@@ -51,7 +54,8 @@ static void helper_main(struct held_process *h, int fd)
 	h->target.pidfd = held_process_renumber(pidfd, PIDFD);
 	helper_process_close(h->target.pidfd < 0 ? PIDFD : PIDFD + 1, ~0U);
 	while ((n = read(fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR))
-		h->is_stopped |= n > 0;
+		if (n > 0)
+			h->is_stopped = bytes[n - 1] == MAY_BE_STOPPED;
 	if (h->is_stopped)
 		(void)!target_signal(&h->target, SIGCONT);
 	_exit(0);
@@ -92,14 +96,29 @@ int held_process_new(struct held_process **out, const struct target *t)
 	return err;
 }
 
+/* 0 or -errno. */
+static int held_process_tell(const struct held_process *h, char what)
+{
+	return write(h->fd, &what, 1) == 1 ? 0 : -errno;
+}
+
+int held_process_expect(struct held_process *h)
+{
+	return held_process_tell(h, MAY_BE_STOPPED);
+}
+
+void held_process_found(struct held_process *h)
+{
+	h->is_stopped = true;
+}
+
 int held_process_stop(struct held_process *h)
 {
-	int err;
-
 	/* First: heaptap may be killed between the two. */
-	if (write(h->fd, "s", 1) != 1)
-		return -errno;
-	err = target_signal(&h->target, SIGSTOP);
+	int err = held_process_expect(h);
+
+	if (!err)
+		err = target_signal(&h->target, SIGSTOP);
 	h->is_stopped = !err;
 	return err;
 }
@@ -115,6 +134,8 @@ void held_process_free(struct held_process *h)
 		return;
 	if (h->is_stopped)
 		(void)!target_signal(&h->target, SIGCONT);
+	else if (h->fd >= 0)
+		(void)!held_process_tell(h, RUNS);
 	if (h->fd >= 0)
 		close(h->fd);
 	while (h->helper > 0 && waitpid(h->helper, NULL, 0) < 0 && errno == EINTR)

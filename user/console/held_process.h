@@ -15,6 +15,11 @@ struct target;
  */
 int held_process_new(struct held_process **out, const struct target *t) __must_check;
 
+/* Somebody else may stop it by SIGSTOP from now on. 0 or -errno. */
+int held_process_expect(struct held_process *h) __must_check;
+/* That has happened. */
+void held_process_found(struct held_process *h);
+
 /* Stop it. Does not wait until its threads have noticed. 0 or -errno: -ESRCH, it has ended. */
 int held_process_stop(struct held_process *h) __must_check;
 

@@ -2,6 +2,7 @@
 /* A source of events: BPF, ptrace, the replay of a recording, or a remote server. */
 #pragma once
 
+#include "bpf/call_wish.h"
 #include "bpf/event.h"
 #include "bpf/thread_stop.h"
 #include "user/source/caps.h"
@@ -70,11 +71,9 @@ struct source_ops {
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
 	bool (*nr_unchosen)(struct source *s, u64 *nr); /* untraced, of options.chosen; false or NULL: all */
-	/* Grows after each loss of any process, and costs nothing. NULL: ask for each process. */
-	u64 (*nr_losses)(struct source *s);
+	u64 (*nr_losses)(struct source *s); /* grows after each loss of any process. NULL: ask for each */
 
-	/* @nr processes will be attached, the first one after this. May be NULL. */
-	void (*expect)(struct source *s, size_t nr);
+	void (*expect)(struct source *s, size_t nr); /* @nr processes will be attached. May be NULL */
 
 	/*
 	 * Processes. The mappings of @t were read again: place probes, note allocators. >= 0 as attach; -ESRCH (ended)
@@ -130,6 +129,8 @@ struct source_ops {
 	 * cannot.
 	 */
 	int (*measure)(struct source *s, bool is_on, struct probe_runs *out);
+	/* Forget the last wish, wait for @wish (NULL: none). True: the last one was met. NULL: it cannot. */
+	bool (*wait_for)(struct source *s, const struct call_wish *wish);
 	/* user/scan/kernel_words.h, read. NULL: it cannot. */
 	int (*kernel_words)(const struct source *s, pid_t pid, int (*add)(void *ctx, taddr_t), void *ctx);
 	/*

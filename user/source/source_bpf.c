@@ -561,6 +561,19 @@ static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 	__atomic_store_n(&s->programs.state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
+static bool source_bpf_wait_for(struct source *source, const struct call_wish *wish)
+{
+	struct call_wish *now = &source_bpf_self(source)->programs.state->wish;
+	bool was_met = !__atomic_exchange_n(&now->pid, 0, __ATOMIC_SEQ_CST);
+
+	if (wish) {
+		now->stack = wish->stack;
+		memcpy(now->fns, wish->fns, sizeof(now->fns));
+		__atomic_store_n(&now->pid, wish->pid, __ATOMIC_SEQ_CST);
+	}
+	return was_met;
+}
+
 static void source_bpf_follow(struct source *source, bool is_on)
 {
 	struct bpf_source *s = source_bpf_self(source);
@@ -745,6 +758,7 @@ const struct source_ops source_bpf = {
 	.resume = source_bpf_resume,
 	.leave = source_bpf_leave,
 	.copying = source_bpf_copying,
+	.wait_for = source_bpf_wait_for,
 	.follow = source_bpf_follow,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
