@@ -225,7 +225,7 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 		err = text_leaks(t, &s, rows, nr, key);
 	if (!err && !IS_AGENT)
 		err = text_samples(t, p);
-	text_growth(t, p->trend, "\n");
+	text_growth(t, p, "\n");
 	/* The section on leaks showed rows that are sorted by leaks. */
 	if (!err && !key->wants_scan)
 		err = text_rows(t, &s, rows, nr, key);
@@ -253,7 +253,7 @@ static int report_text_process(struct text *t, const struct report_process *p, u
 	if (parts & PART_CALLERS && !p->unwatched)
 		err = text_callers(t, p, rows, nr, key);
 	if (parts == PART_HEAD)
-		text_growth(t, p->trend, "");
+		text_growth(t, p, "");
 	else if (parts & PART_HEAD && !p->unwatched && !text_is_brief(t))
 		fputs("\nDetails\n", t->out);
 	if (err || !(parts & PART_HEAD))

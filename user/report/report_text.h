@@ -43,7 +43,7 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 		 size_t nr) __must_check;
 
 /* A line about growth, with @before in front of it, if there was any. @trend may be NULL. */
-void text_growth(struct text *t, const struct trend *trend, const char *before);
+void text_growth(struct text *t, const struct report_process *p, const char *before);
 
 /* The first notes, for a short text. */
 void text_doubts(struct text *t, const struct report_process *p);

@@ -20,8 +20,11 @@
 #include "user/names/debug_package.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
+#include "user/heap/timeline.h"
 #include "user/heap/trend.h"
 #include "user/lib/path.h"
+
+#define HOUR_NS (3600 * 1000000000ULL)
 
 enum {
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
@@ -219,17 +222,39 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	return err;
 }
 
-/* A short run shows no growth. */
-void text_growth(struct text *t, const struct trend *trend, const char *before)
+/* *@bytes were live an hour before the report, by the last event until then. False: there was none. */
+static bool live_an_hour_ago(const struct report *r, const struct heap *h, u64 *bytes)
 {
-	struct trend_growth g;
+	struct timeline_point p;
+	bool is_known = false;
 
-	if (!trend || !trend_growth(trend, &g) || g.after <= g.before)
+	if (IS_AGENT || r->time_ns < HOUR_NS)
+		return false;
+	for (size_t i = 0; heap_timeline(h, i, &p) && p.time_ns <= r->time_ns - HOUR_NS; i++) {
+		*bytes = p.live_bytes;
+		is_known = true;
+	}
+	return is_known;
+}
+
+/* A short run shows no growth. */
+void text_growth(struct text *t, const struct report_process *p, const char *before)
+{
+	u64 live = heap_totals(p->heap).live_bytes, then;
+	bool has_hour = live_an_hour_ago(t->report, p->heap, &then);
+	struct trend_growth g;
+	bool rose = p->trend && trend_growth(p->trend, &g) && g.after > g.before;
+
+	if (!rose && !has_hour)
 		return;
 	fputs(before, t->out);
 	line_begin(t, "growth");
-	report_text_details_item(t, "the low-water mark rose from %s to %s", human_bytes(g.before).text,
-				 human_bytes(g.after).text);
+	if (has_hour)
+		report_text_details_item(t, "%c%s in the last hour", live < then ? '-' : '+',
+					 human_bytes(live < then ? then - live : live - then).text);
+	if (rose)
+		report_text_details_item(t, "the low-water mark rose from %s to %s",
+					 human_bytes(g.before).text, human_bytes(g.after).text);
 	line_end(t);
 }
 

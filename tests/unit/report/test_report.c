@@ -41,6 +41,27 @@ static void json_numbers(void **state)
 	has("\"errors\":[],");
 }
 
+static void growth_of_last_hour(void **state)
+{
+	const u64 hour = 3600ULL * SECOND_NS;
+
+	(void)state;
+	alloc("malloc", 0x1000, 5000, 100);
+	report.time_ns = now_ns + hour - 1;
+	write_report(report_text);
+	lacks("in the last hour");
+	now_ns += hour / 2;
+	alloc("malloc", 0x3000, 3072, 100);
+	report.time_ns++;
+	write_report(report_text);
+	has("+3,072 B in the last hour");
+	now_ns += hour / 2;
+	release(0x1000, 0);
+	report.time_ns = now_ns;
+	write_report(report_text);
+	has("-1,928 B in the last hour");
+}
+
 /* The callers of a row are its innermost two functions. A function without a name is shown as an offset. */
 static void callers(void **state)
 {
@@ -531,6 +552,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(json_numbers),
+		TEST(growth_of_last_hour),
 		TEST(callers),
 		TEST(json_stacks),
 		TEST(hostile_names_are_escaped),
