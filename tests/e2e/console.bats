@@ -57,6 +57,23 @@ live_blocks() {
 	cmp a.json "$report"
 }
 
+@test "console: set sysroot: names are read anew, of the files there" {
+	mkdir staging
+	cp "$T/leak_kinds" staging/prog
+	strip -o prog "$T/leak_kinds"
+	"$HEAPTAP" run -q -w r.heaptap ./prog >/dev/null 2>&1
+	console -x 'top 1' -x 'show'
+	lacks leak_kinds.c
+	grep -qx '  sysroot     none' <<<"$output"
+	console -x 'top 1' -x "set sysroot $PWD/staging" -x 'stacks 1' -x 'set sysroot none' -x 'top 1'
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'leak_kinds.c:' <<<"$output")" -gt 0 ]
+	! tail -n 1 <<<"$output" | grep -q 'leak_kinds.c:' || return 1
+	console -x 'set sysroot prog'
+	[ "$status" -eq 2 ]
+	has 'set: sysroot: prog: must be a directory, or none'
+}
+
 @test "console: status, processes: what the report says" {
 	recording
 	console -x status

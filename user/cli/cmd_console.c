@@ -311,5 +311,6 @@ int cmd_console(const struct options *o)
 	outputs_free(c->outs);
 	free(c->baseline);
 	free(c->record);
+	free(c->sysroot);
 	return status;
 }

@@ -58,6 +58,7 @@ struct console {
 	bool is_eager;		   /* rounds wait for no more than a moment */
 	u64 core_limit;		   /* bytes of memory in a core, 0 = all */
 	char *record;		   /* owned; the file of `record` */
+	char *sysroot;		   /* owned; of `set`. NULL = that of the options */
 	struct console_log *log;   /* owned; calls to print, NULL = none */
 	struct held_process *held; /* owned; that `break` has stopped, NULL = none */
 	struct span between;	   /* of `goto` */

@@ -3,9 +3,12 @@
 #include "user/console/console.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "user/scan/leaks.h"
+#include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
 #include "user/report/report.h"
@@ -113,6 +116,33 @@ static int set_core_limit(struct console *c, const char *value)
 	return 0;
 }
 
+static void print_sysroot(FILE *out, const struct console *c)
+{
+	const char *dir = c->options.session.names.sysroot;
+
+	escape_text(out, dir ? dir : "none");
+}
+
+/* Names that were read already are read anew, of the files there. */
+static int set_sysroot(struct console *c, const char *value)
+{
+	struct stat st;
+	char *dir;
+
+	if (!strcmp(value, "none"))
+		value = "";
+	else if (stat(value, &st) || !S_ISDIR(st.st_mode))
+		return console_refuse(c, -EINVAL, "set: sysroot: %s: must be a directory, or none", value);
+	dir = strdup(value);
+	if (!dir)
+		return console_refuse(c, -ENOMEM, "set: sysroot: %s", strerror(ENOMEM));
+	c->options.session.names.sysroot = value[0] ? dir : NULL;
+	session_forget_names(c->session);
+	free(c->sysroot);
+	c->sysroot = dir;
+	return 0;
+}
+
 static void print_pager(FILE *out, const struct console *c)
 {
 	fputs(c->has_no_pager ? "off" : "on", out);
@@ -136,6 +166,7 @@ static const struct {
 	{ "max-size", print_max },
 	{ "older", print_older },
 	{ "process", console_set_print_process, console_set_process },
+	{ "sysroot", print_sysroot, set_sysroot },
 	{ "pager", print_pager, set_pager, .is_flag = true },
 	{ "leaks", console_set_print_leaks },
 	{ "why", print_why },

@@ -7,8 +7,9 @@
 
 struct probe_runs;
 
-/* Drop the verdicts of @s. */
+/* Drop the verdicts of @s; the names of functions, which are read anew as the options say now. */
 void session_forget_verdicts(struct session *s);
+void session_forget_names(struct session *s);
 
 /* Is there, or was there, such a process? */
 bool session_knows(const struct session *s, pid_t pid);
@@ -39,8 +40,7 @@ struct session_probes session_probes(const struct session *s);
 /* Look at the CPU time of all processes; does nothing if the last look was just before. */
 void session_look_at_load(struct session *s);
 
-/* The name of the source. */
-const char *session_backend(const struct session *s);
+const char *session_backend(const struct session *s); /* the name of the source */
 
 /* Sums over the processes that run. Once none runs: over all. */
 struct session_totals {

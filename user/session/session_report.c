@@ -41,6 +41,12 @@ int session_make_symbolizer(struct session *s)
 	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &s->options->names);
 }
 
+void session_forget_names(struct session *s)
+{
+	symbolizer_free(s->symbolizer);
+	s->symbolizer = NULL;
+}
+
 void session_count_findings(const struct process *p, struct session_found *f)
 {
 	struct misuse_counts wrong = heap_misuse_counts(p->heap);
