@@ -14,6 +14,7 @@
 #include "user/report/output.h"
 #include "user/report/report.h"
 #include "user/report/wrappers.h"
+#include "user/scan/leaks_suppress.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_live.h"
