@@ -11,7 +11,6 @@
 #include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/control.h"
-#include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
@@ -372,11 +371,8 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
 	if (session_poll(s))
 		debug("scan: no more events");
-	if (!process_is_over(p))
-		if (!IS_AGENT)
-			session_check_guess(s, p);
 	/* Without known blocks there is nothing to judge: do not stop the process. */
-	if (!process_is_over(p) && (o->lent || !process_is_unwatched(p)))
+	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);
 	s->attending = NULL;
 }
