@@ -359,7 +359,7 @@ check-headers:
 		$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot signatures manual
+.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot manual
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
 
@@ -368,12 +368,6 @@ deps-figures:                    ## write into HACKING.md how much deps and chec
 
 screenshot: all                  ## make doc/report.png: the HTML report on redis-server (root)
 	$(Q)doc/screenshot.sh $(abspath $(O))/heaptap doc/report.png
-
-# Each build of a library that is installed here is added to the table, or replaced in it.
-signatures:                      ## add the installed libc.a and musl's to user/probe/signatures.c (--guess)
-	$(Q)user/probe/signatures.py user/probe/signatures.c \
-		"glibc $$(dpkg-query -W -f '$${Version}' libc6-dev)=/usr/lib/x86_64-linux-gnu/libc.a" \
-		"musl $$(dpkg-query -W -f '$${Version}' musl-dev)=/usr/lib/x86_64-linux-musl/libc.a"
 
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md

@@ -17,7 +17,7 @@ raw=$O/raw
 
 usual=(options mistakes errors counts formats formats_ci report_keys recording between series names census remote
 	metrics top attach run follow ptrace inline inline_follow scan leaks losses steer system why doctor badinput inject
-	events rights rights_files stacks guess markers programs terminal unwatched census_allocators faults_lifecycle
+	events rights rights_files stacks markers programs terminal unwatched census_allocators faults_lifecycle
 	faults_memory faults_files faults_environment faults_allocators broken_off servers sanitizers console
 	console_core console_memory console_log console_files console_break again links)
 

@@ -81,7 +81,7 @@ check-all,bench            ?bpftrace          ?bpftrace      ?bpftrace
 check-all,bench            ?heaptrack         ?heaptrack     ?heaptrack
 check-all,bench,viewers    chromium=?chromium  chromium-browser=?chromium  ?chromium
 check-all,bench            ?chromium-driver   ?chromedriver  -
-check-all,bench,viewers    google-pprof=?google-perftools  google-pprof=?pprof  -
+check-all,bench            google-pprof=?google-perftools  google-pprof=?pprof  -
 check-all,viewers,collectors  go=?golang-go   go=?golang     go=?go
 check-all,packaging        ?lintian           -              -
 check-all,packaging        ?rpm               ?rpm-build     ?rpm-tools

@@ -201,7 +201,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 # where a format has one kind
 all_formats() {
 	local kind
-	"$HEAPTAP" report -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json -o r.heap "$1"
+	"$HEAPTAP" report -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif "$1"
 	for kind in "${@:2}"; do
 		"$HEAPTAP" report -q --force -s "$kind" -o "$kind.folded" -o "$kind.dot" "$1"
 	done
@@ -218,7 +218,7 @@ same_sums() {
 	[ "$(cut -d ' ' -f 1 sums | sort -u | wc -l)" -eq $(($# + 1)) ] || { cat sums; return 1; }
 }
 
-ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
+ALL="r.csv r.speedscope.json r.massif"
 
 # bats test_tags=core
 @test "formats: each has the sums of JSON: a recording with a verdict" {
@@ -230,7 +230,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 		leaked-blocks.folded peak.folded temporary.folded live-bytes.dot total-bytes.dot leaked-bytes.dot \
 		peak.dot live-blocks.dot total-blocks.dot leaked-blocks.dot temporary.dot
 	# And as the run itself writes them.
-	"$HEAPTAP" run -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json -o r.heap \
+	"$HEAPTAP" run -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif \
 		-o live-bytes.folded -o live-bytes.dot -- "$T/leak_kinds" >out 2>err
 	# shellcheck disable=SC2086
 	same_sums $ALL live-bytes.folded live-bytes.dot
@@ -241,7 +241,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	"$HEAPTAP" run -q -f --no-scan -w r.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
 	all_formats r.heaptap live-bytes total-bytes leaked-bytes peak
 	[ "$(jq '.processes | length' r.json)" -gt 1 ]
-	same_sums r.csv r.speedscope.json r.trace.json live-bytes.folded total-bytes.folded peak.folded live-bytes.dot
+	same_sums r.csv r.speedscope.json live-bytes.folded total-bytes.folded peak.folded live-bytes.dot
 	[ "$(cut -d ';' -f 1 total-bytes.folded | sort -u | wc -l)" -gt 1 ]
 	cmp leaked-bytes.folded live-bytes.folded
 	# A file of massif has one process.
@@ -389,7 +389,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	"$HEAPTAP" run -q --check -w misuse.heaptap -o /dev/null -- "$T/misuse" >out 2>err || true
 	"$HEAPTAP" run -q -f -w fork.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
 	for f in misuse fork; do
-		"$HEAPTAP" report -q --force -o r.json -o r.speedscope.json -o r.trace.json -o r.sarif $f.heaptap
+		"$HEAPTAP" report -q --force -o r.json -o r.speedscope.json -o r.sarif $f.heaptap
 		"$HEAPTAP" diff --json r.json r.json >d.json
 		# Readers such as JavaScript keep 53 bits.
 		python3 -c '
@@ -404,7 +404,7 @@ for path in sys.argv[1:]:
     largest = max(numbers(json.load(open(path))))
     print(path, largest)
     assert 0 < largest < 2 ** 53, path
-' r.json r.speedscope.json r.trace.json r.sarif d.json
+' r.json r.speedscope.json r.sarif d.json
 	done
 }
 

@@ -124,36 +124,7 @@ def check_tree(lines, total):
     assert value == total == sum(children) or not children, (value, total, children)
 
 
-def of_trace(path):
-    last, most = {}, {}
-    for event in json.load(open(path))["traceEvents"]:
-        assert event["ph"] in "CMi" and event["pid"] >= 0
-        if event["ph"] == "C":
-            key = event["pid"], event["name"]
-            last[key] = event["args"]["value"]
-            most[key] = max(most.get(key, 0), event["args"]["value"])
-    yield "live-bytes", sum(v for (_, name), v in last.items() if name == "live bytes")
-    yield "live-blocks", sum(v for (_, name), v in last.items() if name == "live blocks")
-    yield "peak", sum(v for (_, name), v in most.items() if name == "live bytes")
-
-
-# As gperftools' README for its heap profiler says; the names of addresses are in front.
-def of_heapprofile(path):
-    head, symbols, profile = open(path).read().split("---")
-    assert not head
-    names = symbols.split("\n")[2:-1]
-    known = {re.fullmatch("(0x[0-9a-f]+) .+", line).group(1) for line in names}
-    assert symbols.startswith(" symbol\nbinary=") and len(known) == len(names)
-    lines = profile.strip("\n").split("\n")
-    numbers = r"(\d+): (\d+) \[(\d+): (\d+)\] @"
-    sums = [int(n) for n in re.fullmatch("heap profile: " + numbers + " heapprofile", lines.pop(0)).groups()]
-    rows = [re.fullmatch(numbers + "((?: 0x[0-9a-f]+)+)", line).groups() for line in lines]
-    assert {address for row in rows for address in row[4].split()} == known
-    assert sums == [sum(int(row[i]) for row in rows) for i in range(4)]
-    yield from zip(("live-blocks", "live-bytes", "total-blocks", "total-bytes"), sums)
-
-
-READERS = ((".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv), (".heap", of_heapprofile), (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
+READERS = ((".speedscope.json", of_speedscope), (".json", of_json), (".csv", of_csv), (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
 
 for path in sys.argv[1:]:
     reader = next(reader for ending, reader in READERS if path.endswith(ending))

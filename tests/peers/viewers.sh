@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Reads reports by programs and schemas of others: go tool pprof and google-pprof; speedscope's own page in Chromium, which also reads
+# Reads reports by programs and schemas of others: go tool pprof; speedscope's own page in Chromium, which also reads
 # folded stacks, and its schema; the official schema of SARIF 2.1.0 in a package of Microsoft's. Needs root, npm with
 # its registry, and what tests/deps.sh viewers installs.
 #   viewers.sh BUILD-FOLDER
@@ -23,7 +23,7 @@ unpack() {
 unpack speedscope speedscope@1.25.0
 unpack sarif @microsoft/jest-sarif@1.0.0-beta.0
 
-report() { "$out/heaptap" report -q --force -o r.json -o r.speedscope.json -o r.sarif -o r.pb.gz -o r.folded -o r.heap "$1"; }
+report() { "$out/heaptap" report -q --force -o r.json -o r.speedscope.json -o r.sarif -o r.pb.gz -o r.folded "$1"; }
 
 # opened FILE VIEW: speedscope's page with it, in page.html. As speedscope's command line does: a script gives the file.
 opened() {
@@ -41,13 +41,6 @@ in_pprof() {
 	"$here/viewers.py" top top r.json "${@:2}"
 }
 
-# in_google_pprof OPTION KEY: and what google-pprof shows of r.heap
-in_google_pprof() {
-	google-pprof --text --show_bytes --nodefraction=0 --nodecount=1000000 "$1" r.heap 2>gperftools.log |
-		tail -n +2 >top || { cat gperftools.log; die "google-pprof failed"; }
-	"$here/viewers.py" top top r.json "$2"
-}
-
 "$out/heaptap" run -q -w leak.heaptap --force -o r.json -- "$out/tests/targets/leak" >/dev/null 2>&1
 report leak.heaptap
 "$here/viewers.py" schema r.sarif sarif/lib/schemas/sarif-2.1.0-rtm.5.json
@@ -62,10 +55,6 @@ in_pprof alloc_space alloc_bytes
 in_pprof alloc_objects allocs
 in_pprof leak_space definite.bytes indirect.bytes
 in_pprof leak_objects definite.blocks indirect.blocks
-in_google_pprof --inuse_space live_bytes
-in_google_pprof --inuse_objects live_blocks
-in_google_pprof --alloc_space alloc_bytes
-in_google_pprof --alloc_objects allocs
 HOME=$work go tool pprof -raw r.pb.gz >raw
 grep -q "\[FN\]\[FL\]\[LN\]\[IN\]" raw || die "go tool pprof -raw: a mapping lacks names"
 "$out/heaptap" run -q --check -o misuse.sarif -- "$out/tests/targets/misuse" >/dev/null 2>&1 || true

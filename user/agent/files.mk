@@ -20,10 +20,10 @@ AGENT_stream := kept out_name record_file recorder span stream_layout stream_spl
 AGENT_report := caller_id format intern json_tables output report report_json report_text report_text_details \
 	report_text_leaks report_text_misuse report_text_stack report_text_verdict report_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
-	session_enough session_fill session_forward session_heap session_live session_losses session_marks \
+	session_enough session_fill session_forward session_heap session_lent session_live session_losses session_marks \
 	session_memory session_notes session_record session_report session_rules \
 	session_scan session_span session_tune session_unwatched stuck_output
-AGENT_remote := net_addr net_connect net_socket serve serve_link serve_scan wire \
+AGENT_remote := net_addr net_connect net_socket serve serve_books serve_link wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan
 AGENT_cli := attach cmd_attach cmd_run cmd_serve main options options_help options_parse options_rooms \
 	tracees tracing

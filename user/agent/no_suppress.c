@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "user/scan/leaks.h"
+#include "user/scan/leaks_suppress.h"
 #include "user/scan/suppress_program.h"
 
 int suppress_new(struct suppress_list **out)

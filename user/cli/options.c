@@ -403,9 +403,6 @@ const struct option_row option_rows[] = {
 	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING | IN(SYSTEM),
 	  HELP("a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
 		  "may be repeated") },
-	OF_HOST({ "guess", 0, NULL, take_flag, FIELD(guess), .commands = SERVING,
-	  .help = "find malloc and free of glibc or musl by their code in static programs without symbols; "
-		  "names of functions are then guessed" })
 	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
 	  .commands = SERVING | IN(SYSTEM),
 	  HELP("size of the buffer for events between kernel and heaptap") },

@@ -40,8 +40,8 @@ struct options {
 	u64 max_memory;				 /* bytes, for the content of a recording; 0 = default */
 	u32 sort;				 /* row of report_keys */
 	u32 top;				 /* 0 = all */
-	bool no_cpp, want_mmap, guess, force, json, has_top; /* has_top: top was chosen */
-	bool start_paused;	 /* allocations count from the first HEAPTAP_RESUME on */
+	bool no_cpp, want_mmap, force, json, has_top; /* has_top: top was chosen */
+	bool start_paused;			      /* allocations count from the first HEAPTAP_RESUME on */
 	struct option_list usdt; /* notes of other programs that are marks: PROVIDER:NAME */
 	struct option_list omit;
 	struct alloc_spec *allocs; /* owned */

@@ -51,7 +51,6 @@ struct source_choice options_source(const struct options *o)
 				       .ring_bytes = o->ring_bytes,
 				       .want_mmap = o->want_mmap,
 				       .no_cpp = o->no_cpp,
-				       .guess = o->guess,
 				       .omit = o->omit.items,
 				       .usdt = o->usdt.items,
 				       .allocs = o->allocs,

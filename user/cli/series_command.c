@@ -44,16 +44,14 @@ static int series_command_add_file(const struct options *o, struct series *s, co
 /* Does the name of a file in a directory say that it is a report? */
 static int is_report_name(const struct dirent *entry)
 {
-	static const char *const others[] = { ".speedscope.json", ".trace.json" };
+	static const char other[] = ".speedscope.json";
 	const char *name = entry->d_name;
 	size_t len = strlen(name);
 
 	if (len > 3 && !strcmp(name + len - 3, ".gz"))
 		len -= 3;
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (len > strlen(others[i]) &&
-		    !strncmp(name + len - strlen(others[i]), others[i], strlen(others[i])))
-			return 0;
+	if (len >= sizeof(other) && !strncmp(name + len + 1 - sizeof(other), other, sizeof(other) - 1))
+		return 0;
 	return name[0] != '.' && len > 5 && !strncmp(name + len - 5, ".json", 5);
 }
 

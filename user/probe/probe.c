@@ -11,7 +11,6 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
-#include "user/probe/guess.h"
 #include "user/probe/probe_place.h"
 #include "user/target/own_api.h"
 
@@ -289,20 +288,7 @@ static int see_cache_shutdown(void *ctx, const struct elf_symbol *sym)
 	return 1;
 }
 
-/* see_cache_shutdown() for code that was found without its symbol. */
-static bool see_guessed_shutdown(const struct guess *g, struct probe_site *range)
-{
-	for (size_t i = 0; i < g->nr; i++) {
-		if (*g->fns[i].signature->fn)
-			continue;
-		range->start = g->fns[i].start;
-		range->end = range->start + g->fns[i].signature->size;
-		return true;
-	}
-	return false;
-}
-
-static int find_internal_calls(struct probe_list *list, struct elf *elf, const struct guess *g)
+static int find_internal_calls(struct probe_list *list, struct elf *elf)
 {
 	const struct elf_segment *seg;
 	struct probe_site range = { 0 };
@@ -310,13 +296,10 @@ static int find_internal_calls(struct probe_list *list, struct elf *elf, const s
 
 	while (i < list->nr && strcmp(list->sites[i].row->symbol, "free"))
 		i++;
-	if (i == list->nr || (!g->nr && strcmp(list->kind, "glibc")))
+	if (i == list->nr || strcmp(list->kind, "glibc"))
 		return 0;
 	seg = elf_segment_at(elf, list->sites[i].start);
-	if (g->nr) {
-		if (!see_guessed_shutdown(g, &range))
-			return 0;
-	} else if (elf_soname(elf)) {
+	if (elf_soname(elf)) {
 		range.start = seg->vaddr;
 		range.end = seg->vaddr + seg->filesz;
 	} else if (elf_each_symbol(elf, ELF_SYMTAB, see_cache_shutdown, &range) != 1) {
@@ -327,33 +310,12 @@ static int find_internal_calls(struct probe_list *list, struct elf *elf, const s
 				&list->nr_internal_calls);
 }
 
-/* Add the functions that are found by their code. */
-static int add_guessed(struct finder *f, struct guess *g)
-{
-	int err = guess_find(g, f->elf);
-
-	for (size_t i = 0; i < g->nr && !err; i++) {
-		const struct signature *sig = g->fns[i].signature;
-		const struct elf_symbol sym = {
-			.name = sig->fn, .value = g->fns[i].start, .size = sig->size, .type = STT_FUNC
-		};
-		u16 fn = *sig->fn ? alloc_fn_find(f->list->fns, sig->fn) : 0;
-
-		if (fn)
-			err = probe_add_site(f, &sym, fn);
-	}
-	if (g->nr)
-		info("probe: %s: has malloc and free like those of %s (--guess)", f->name, g->build);
-	return err;
-}
-
 int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		    const struct probe_options *options)
 {
 	struct finder f = {
 		.elf = elf, .name = name, .options = options, .list = out, .kind = ARRAY_SIZE(kinds)
 	};
-	struct guess guess = { 0 };
 	int err;
 
 	memset(out, 0, sizeof(*out));
@@ -366,11 +328,6 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		goto undo_sites;
 	if (is_dynamic_linker(elf, out))
 		drop_all_sites(out);
-	if (!IS_AGENT && !out->nr && options->wants_guess) {
-		err = add_guessed(&f, &guess);
-		if (err)
-			goto undo_sites;
-	}
 	/* Uprobes are limited to code of this machine's CPU, breakpoints are not. */
 	err = (out->nr || out->linker_hook) && !options->has_return_places &&
 			      !insn_is_probed_here(elf->machine)
@@ -382,13 +339,12 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		return 0;
 	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind
 		    : out->own_kind	       ? out->own_kind
-		    : guess.nr		       ? guess.kind
 					       : "custom";
 	/* jemalloc walks the stack only to profile, and not all of its ret instructions can be found. */
 	out->walks_stack &= f.kind == ARRAY_SIZE(kinds) && !out->own_kind;
 	err = probe_place_all(&f);
 	if (!err)
-		err = find_internal_calls(out, elf, &guess);
+		err = find_internal_calls(out, elf);
 	if (!err)
 		return 0;
 undo_sites:

@@ -66,7 +66,6 @@ struct probe_options {
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */
 	bool wants_exits;	/* find exit(), clone() and the functions of LeakSanitizer */
-	bool wants_guess;	/* in static programs without symbols find functions by their code: guess.h */
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool no_uretprobe; /* see the end of calls by probes on ret instructions (slower) */

@@ -16,7 +16,7 @@
 #include "user/lib/log.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"
-#include "user/remote/serve_scan.h"
+#include "user/remote/serve_books.h"
 #include "user/remote/wire_command.h"
 #include "user/lib/privileges.h"
 
@@ -50,7 +50,7 @@ static void close_trace(struct serve *s)
 		s->launch = NULL;
 		s->is_over = true;
 	}
-	serve_scan_end(s);
+	serve_books_end(s);
 	session_free(s->session);
 	s->session = NULL;
 	s->source = NULL;
@@ -189,7 +189,7 @@ static void serve_on_exiting(void *ctx, pid_t pid, int status)
 	/* The record of the birth of a short child may still wait. */
 	session_update(s->session, pid);
 	if (session_find(s->session, (u32)pid))
-		serve_scan_exiting(s, pid);
+		serve_books_exiting(s, pid);
 }
 
 static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
@@ -394,7 +394,7 @@ static void on_tune(struct serve *s, struct wire_view *v)
 		serve_link_drop(s->link, "what it wants changed cannot be understood");
 		return;
 	}
-	if (s->scan) {
+	if (s->books) {
 		tell_tuned(s, "a scan is under way");
 		return;
 	}
@@ -440,30 +440,10 @@ static void on_kill(struct serve *s, struct wire_view *v)
 	}
 }
 
-static void serve_on_scan(struct serve *s, struct wire_view *v)
-{
-	serve_scan_begin(s, wire_get_number(v, 4));
-}
-
-static void on_blocks(struct serve *s, struct wire_view *v)
-{
-	serve_scan_blocks(s, v);
-}
-
-static void on_blocks_end(struct serve *s, struct wire_view *v)
-{
-	serve_scan_run(s, v);
-}
-
-static void on_why(struct serve *s, struct wire_view *v)
-{
-	serve_scan_why(s, v);
-}
-
 static void on_scan_over(struct serve *s, struct wire_view *v)
 {
 	(void)v;
-	serve_scan_end(s);
+	serve_books_end(s);
 }
 
 static void on_let_exit(struct serve *s, struct wire_view *v)
@@ -479,11 +459,16 @@ static const struct {
 	bool ends_trace; /* perhaps */
 	void (*take)(struct serve *s, struct wire_view *v);
 } handlers[] = {
-	{ WIRE_START, false, true, on_start },		 { WIRE_TUNE, true, false, on_tune },
-	{ WIRE_DETACH, true, true, on_detach },		 { WIRE_KILL, true, false, on_kill },
-	{ WIRE_SCAN, true, false, serve_on_scan },	 { WIRE_BLOCKS, true, false, on_blocks },
-	{ WIRE_BLOCKS_END, true, false, on_blocks_end }, { WIRE_SCAN_OVER, true, false, on_scan_over },
-	{ WIRE_LET_EXIT, true, false, on_let_exit },	 { WIRE_WHY, true, false, on_why },
+	{ WIRE_START, false, true, on_start },
+	{ WIRE_TUNE, true, false, on_tune },
+	{ WIRE_DETACH, true, true, on_detach },
+	{ WIRE_KILL, true, false, on_kill },
+	{ WIRE_SCAN, true, false, serve_books_begin },
+	{ WIRE_BLOCKS, true, false, serve_books_blocks },
+	{ WIRE_BLOCKS_END, true, false, serve_books_run },
+	{ WIRE_SCAN_OVER, true, false, on_scan_over },
+	{ WIRE_LET_EXIT, true, false, on_let_exit },
+	{ WIRE_WHY, true, false, serve_books_why },
 };
 
 /* In a hook of the launch nothing of the trace may be freed: keep @f. */
@@ -528,7 +513,7 @@ static void look_at_client(struct serve *s)
 	if (s->client && s->client != serve_link_client(s->link)) {
 		s->client = 0;
 		s->lost_ms = clock_now_ms();
-		serve_scan_end(s);
+		serve_books_end(s);
 		session_forward_disconnect(s->session);
 	}
 	if (s->session && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
@@ -614,7 +599,7 @@ void serve_round(struct serve *s)
 		serve_command(s, &f);
 	look_at_client(s);
 	look_at_targets(s);
-	serve_scan_round(s);
+	serve_books_round(s);
 	poll_events(s);
 	s->is_over |= got < 0;
 }

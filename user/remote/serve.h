@@ -7,7 +7,7 @@
 #include "user/scan/snapshot_way.h"
 #include "user/session/session_forward.h"
 
-struct serve_scan;
+struct serve_books;
 
 /* Options of serve. Strings and lists are borrowed. */
 struct serve_options {
@@ -42,9 +42,9 @@ struct serve {
 	bool has_ended;	       /* the program; its children may run on */
 	bool is_over;	       /* serve ends */
 	int status;
-	struct serve_scan *scan; /* NULL = no scan is under way */
-	bool wants_exit_scan;	 /* the client wants a scan when a program exits */
-	pid_t exiting;		 /* is stopped at its end until the client lets it exit; 0 = none */
+	struct serve_books *books; /* NULL = no scan is under way */
+	bool wants_exit_scan;	   /* the client wants a scan when a program exits */
+	pid_t exiting;		   /* is stopped at its end until the client lets it exit; 0 = none */
 	/* A frame that came during a hook of @launch, and would end the trace. Handled after that. */
 	struct {
 		u8 kind; /* 0 = none */

@@ -20,8 +20,6 @@ const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/2\"", report_json },
 	OF_HOST({ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", report_pprof, .is_binary = true })
-	OF_HOST({ "heapprofile", ".heap", "profile for the older google-pprof of gperftools",
-	  report_heapprofile })
 	OF_HOST({ "csv", ".csv", "table of all callers", report_csv })
 	OF_HOST({ "blocks", ".blocks.json", "list of all live blocks, \"heaptap-blocks/1\"",
 	  report_all_blocks_json })
@@ -32,7 +30,6 @@ const struct report_format report_formats[] = {
 	  report_speedscope })
 	OF_HOST({ "massif", ".massif", "heap over time: ms_print, massif-visualizer", report_massif })
 	OF_HOST({ "dot", ".dot", "graph of callers: dot -Tsvg", report_dot })
-	OF_HOST({ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", report_trace })
 	OF_HOST({ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
 	  report_html, .wants_slices = true })
 	OF_HOST({ "heaptrack", ".heaptrack", "all events, for heaptrack_gui and heaptrack_print",

@@ -32,7 +32,6 @@ int report_junit(FILE *out, const struct report *r) __must_check;
 int report_sarif(FILE *out, const struct report *r) __must_check;
 int report_github(FILE *out, const struct report *r) __must_check;
 int report_heaptrack(FILE *out, const struct report *r) __must_check;
-int report_heapprofile(FILE *out, const struct report *r) __must_check;
 int report_csv(FILE *out, const struct report *r) __must_check;
 int report_folded(FILE *out, const struct report *r) __must_check;
 int report_speedscope(FILE *out, const struct report *r) __must_check;
@@ -40,7 +39,6 @@ int report_massif(FILE *out, const struct report *r) __must_check;
 int report_dot(FILE *out, const struct report *r) __must_check;
 int report_all_blocks_json(FILE *out, const struct report *r) __must_check;
 int report_all_blocks_csv(FILE *out, const struct report *r) __must_check;
-int report_trace(FILE *out, const struct report *r) __must_check;
 
 /* The table of formats, text first; the last row has no name. */
 extern const struct report_format report_formats[];

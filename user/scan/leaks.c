@@ -83,6 +83,7 @@ static int leaks_keep(struct leaks *l, const struct scan *scan, const struct lea
 struct finding {
 	struct leaks *leaks;
 	const struct leaks_options *options;
+	struct scan_books books;
 	struct scan *scan;     /* owned */
 	struct snapshot *snap; /* owned; names roots after the process was resumed */
 	struct snapshot_plan plan;
@@ -99,9 +100,8 @@ static int leaks_begin(void *arg)
 					 .pointer_mask = f->options->pointer_mask,
 					 .want_unaligned = f->options->want_unaligned,
 					 .is_unwanted = f->options->is_unwanted };
-	const struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
 
-	return scan_new(&f->scan, &books, &so);
+	return scan_new(&f->scan, &f->books, &so);
 }
 
 static void find_whys(struct finding *f)
@@ -117,6 +117,8 @@ static int leaks_judge(void *arg)
 	struct finding *f = arg;
 	int err = f->options->elsewhere ? 0 : scan_judge(f->scan);
 
+	if (f->options->take)
+		return err;
 	if (!err)
 		err = leaks_keep(f->leaks, f->scan, f->options);
 	if (!err && !IS_AGENT)
@@ -251,22 +253,25 @@ static int leaks_read_moment(struct finding *f, const struct leaks_options *o)
 }
 
 /* Say what a large scan takes, before it begins. */
-static int plan_memory(struct leaks *l, const struct leaks_options *o)
+static int plan_memory(struct finding *f, const struct leaks_options *o)
 {
 	int err = 0;
 
 	if (!IS_AGENT && !o->elsewhere)
-		err = scan_plan_check(o->pid, heap_totals(o->heap).live_blocks, o->nr_jobs, o->max_memory,
+		err = scan_plan_check(o->pid, f->books.nr_blocks, o->nr_jobs, o->max_memory,
 				      o->is_price_known);
 	if (err)
-		scan_reason_note(l->why, sizeof(l->why), "it takes more memory than --max-memory allows");
+		scan_reason_note(f->leaks->why, sizeof(f->leaks->why),
+				 "it takes more memory than --max-memory allows");
 	return err;
 }
 
 static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 {
-	struct finding f = { .leaks = l, .options = o };
-	int err = plan_memory(l, o);
+	struct finding f = { .leaks = l,
+			     .options = o,
+			     .books = o->books ? *o->books : scan_books_of(o->heap, !o->has_losses) };
+	int err = plan_memory(&f, o);
 
 	if (!err)
 		err = o->aside(o->ctx, leaks_begin, &f);
@@ -281,6 +286,10 @@ static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 	/* Only this thread may talk to the other machine. */
 	if (!err && o->why)
 		find_whys(&f);
+	if (!err && o->take) {
+		l->result = scan_result(f.scan);
+		o->take(o->ctx, take_ptr(f.scan), take_ptr(f.snap));
+	}
 	scan_free(f.scan);
 	snapshot_free(f.snap);
 	if (!IS_AGENT)
@@ -301,6 +310,7 @@ int leaks_find(struct leaks **out, const struct leaks_options *options)
 	if (err && !l->why[0])
 		scan_reason_note(l->why, sizeof(l->why),
 				 scan_reason(err, options->pid, options->max_pause_ns).text);
+	l->err = err;
 	l->has_verdict = !err;
 	*out = take_ptr(l);
 	return 0;

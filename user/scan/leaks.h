@@ -17,10 +17,6 @@
 struct kernel_words;
 struct scan_chain;
 struct leak_why;
-struct module_table;
-struct stack_table;
-struct suppress_list;
-struct symbolizer;
 
 /* Sums of one caller (struct heap_row). */
 struct leak_row {
@@ -38,7 +34,8 @@ struct leak_link {
 /* The verdicts on one process, or the reason why it has no verdict. */
 struct leaks {
 	bool has_verdict;
-	char why[160]; /* without a verdict: one sentence without full stop */
+	int err;       /* without a verdict */
+	char why[160]; /* then: one sentence without full stop */
 	struct scan_result result;
 	struct scan_sum suppressed; /* taken out of result.sums by rules */
 	struct scan_sum left_out;   /* taken out of result.sums by leaks_options.kinds */
@@ -105,6 +102,12 @@ struct leaks_options {
 	 * moment of the stop. Sets pause_ns, and on an error @l->why. NULL: stop and read here.
 	 */
 	int (*elsewhere)(void *ctx, struct scan *scan, struct leaks *l);
+	/*
+	 * Somebody else has the books, and wants the verdicts: @books in place of those of @heap, and in place of sums
+	 * the scan and its snapshot go to @take, which owns them from then on. NULL: neither.
+	 */
+	const struct scan_books *books;
+	void (*take)(void *ctx, struct scan *scan, struct snapshot *snap);
 	/* With elsewhere: scan_whys_find() of the other machine. NULL: it cannot say who holds a block. */
 	int (*why)(void *ctx, taddr_t addr, struct scan_chain **out);
 	/* Run @work(@arg), which takes long and only reads the heap. Returns its result. */
@@ -133,18 +136,3 @@ struct scan_sum leaks_lost(const struct leak_row *row);
 
 /* Row @i of the heap is row @to[i] now, not above @i, for the @nr rows of before; several may have become one. */
 void leaks_fold(struct leaks *l, const u32 *to, size_t nr);
-
-/* Where the names of stacks come from. All borrowed. */
-struct leaks_names {
-	const struct heap *heap;
-	const struct stack_table *stacks;
-	const struct module_table *modules;
-	struct symbolizer *symbolizer; /* NULL = no names */
-};
-
-/* Move blocks that a rule of @list leaves out from the sums to the suppressed sums. 0 or -ENOMEM. */
-int leaks_suppress(struct leaks *l, const struct suppress_list *list,
-		   const struct leaks_names *names) __must_check;
-
-/* Write a suppression for each caller with leaks. 0, -ENOMEM or -EIO. */
-int leaks_write_suppressions(FILE *out, const struct leaks *l, const struct leaks_names *names) __must_check;

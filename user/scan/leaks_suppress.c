@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/scan/leaks.h"
+#include "user/scan/leaks_suppress.h"
 #include "user/lib/cleanup.h"
 #include "user/heap/stacks.h"
 #include "user/scan/suppress.h"

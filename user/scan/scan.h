@@ -127,11 +127,11 @@ int scan_read(struct scan *s, struct snapshot *snap) __must_check;
 int scan_judge(struct scan *s) __must_check;
 
 /* Reading the verdicts, after scan_judge(). */
-
 struct scan_result scan_result(const struct scan *s);
-u32 scan_count(const struct scan *s);			  /* blocks */
-u64 scan_memory(const struct scan *s);			  /* bytes that the scan uses */
-const char *scan_verdict_name(enum scan_verdict verdict); /* "definite", ... */
+u32 scan_count(const struct scan *s);					    /* blocks */
+void scan_at(const struct scan *s, u32 index, struct scan_block_info *out); /* by address */
+u64 scan_memory(const struct scan *s);					    /* bytes that the scan uses */
+const char *scan_verdict_name(enum scan_verdict verdict);		    /* "definite", ... */
 
 /* The verdict on the block that begins at @addr, or that contains @addr. False if there is no such block. */
 bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out);

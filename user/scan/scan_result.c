@@ -36,7 +36,7 @@ u64 scan_memory(const struct scan *s)
 	       edges_memory(&s->edges) + s->roots.capacity;
 }
 
-static void scan_result_fill(const struct scan *s, u32 block, struct scan_block_info *out)
+void scan_at(const struct scan *s, u32 block, struct scan_block_info *out)
 {
 	const struct scan_block *b = &s->blocks[block];
 
@@ -55,7 +55,7 @@ bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out)
 
 	if (i == BLOCK_NONE)
 		return false;
-	scan_result_fill(s, i, out);
+	scan_at(s, i, out);
 	return true;
 }
 
@@ -65,7 +65,7 @@ bool scan_find_around(const struct scan *s, taddr_t addr, struct scan_block_info
 
 	if (i == BLOCK_NONE)
 		return false;
-	scan_result_fill(s, i, out);
+	scan_at(s, i, out);
 	return true;
 }
 
@@ -76,7 +76,7 @@ int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct sca
 		struct scan_block_info info;
 		int err;
 
-		scan_result_fill(s, i, &info);
+		scan_at(s, i, &info);
 		err = visit(ctx, &info);
 		if (err)
 			return err;
@@ -99,7 +99,7 @@ int scan_leaders(const struct scan *s, struct scan_block_info **out, size_t *nr)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->nr; i++)
 		if (s->blocks[i].verdict == SCAN_DEFINITE && !parts_has(s, i))
-			scan_result_fill(s, i, &leaders[at++]);
+			scan_at(s, i, &leaders[at++]);
 	for (u32 i = 0; i < s->nr; i++) {
 		const struct scan_block *b = &s->blocks[i];
 		struct scan_block_info *leader;

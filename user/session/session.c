@@ -22,6 +22,7 @@
 #include "user/session/session_chosen.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_heap.h"
+#include "user/session/session_lent.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_record.h"
@@ -266,7 +267,9 @@ static int session_on_exec(struct session *s, struct process *p, const struct ev
 	image->origin = PROCESS_IMAGE;
 	image->parent = p->parent;
 	image->parent_pid = p->parent_pid;
-	session_hide(p);
+	/* A scan may read the heap of a session that forwards, which is empty. */
+	if (!session_forwards(s))
+		session_hide(p);
 	if (!image->is_gone)
 		session_name(s, image);
 	image->before = image->stated = lost;
@@ -493,6 +496,7 @@ void session_free(struct session *s)
 	free(s->custom);
 	free(s->marks.list);
 	free(s->forward.ends);
+	session_lend_end(s);
 	free(s->left);
 	alloc_table_free(s->fns);
 	free(s);

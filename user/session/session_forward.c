@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_live.h"
+#include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_tune.h"
@@ -35,27 +36,6 @@ const struct target *session_forward_target(struct session *s, pid_t pid)
 	return p ? p->target : NULL;
 }
 
-struct losses session_forward_losses(struct session *s, pid_t pid)
-{
-	struct process *p = session_find(s, (u32)pid);
-
-	if (!p)
-		return (struct losses){ 0 };
-	session_look(s, p);
-	return session_source_losses(s, p);
-}
-
-void session_forward_pause(struct session *s, pid_t pid)
-{
-	struct process *p = session_find(s, (u32)pid);
-
-	if (!p)
-		return;
-	s->ops->pause(s->source, pid);
-	/* Frees from now on are not seen. */
-	session_taint(s, p);
-}
-
 /* Count @ev as an allocation, a free or both, as a source counts lost events. */
 static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 *frees)
 {
@@ -65,26 +45,10 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
 }
 
-const struct cover_map *session_forward_hold_cover(struct session *s, pid_t pid)
-{
-	struct process *p = session_find(s, (u32)pid);
-
-	if (!p)
-		return NULL;
-	s->forward.held = p;
-	return p->nr_reallocs ? NULL : heap_cover(p->heap);
-}
-
-void session_forward_release_cover(struct session *s)
-{
-	s->forward.held = NULL;
-}
-
 /* Heap events leave room for the records that explain them. */
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
-	if (p != s->forward.held)
-		heap_note_cover(p->heap, ev);
+	session_lent_event(s, p, ev);
 	p->nr_events++;
 	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
 	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
@@ -240,7 +204,7 @@ static int session_forward_result(const struct session *s)
 
 int session_forward_connect(struct session *s, const struct forward_received *had)
 {
-	if (!s->forward.held)
+	if (!s->forward.lending)
 		session_drop_ended(s, 0, false);
 	recorder_connect(s->recorder, session_backend(s), s->start_ns, clock_now_ns());
 	tell_ends_again(s, had);
@@ -261,7 +225,7 @@ int session_forward_poll(struct session *s)
 {
 	int err;
 
-	if (!s->forward.held)
+	if (!s->forward.lending)
 		session_drop_ended(s, 0, false);
 	if (s->forward.misses_stacks && recorder_filled(s->recorder) < 1 && s->ops->forget_stacks) {
 		s->forward.misses_stacks = false;

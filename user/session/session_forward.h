@@ -7,7 +7,6 @@
 
 #include "user/session/session.h"
 
-struct cover_map;
 struct event_header;
 struct process;
 
@@ -47,19 +46,6 @@ int session_forward_flush(struct session *s) __must_check;
 /* The target of the process @pid; NULL if it is not traced, or has ended. Borrowed until the next poll. */
 const struct target *session_forward_target(struct session *s, pid_t pid);
 
-/* All losses of @pid until now. */
-struct losses session_forward_losses(struct session *s, pid_t pid);
-
-/*
- * The bytes that blocks of @pid have covered, as they are until they are released: another thread may read them. What
- * blocks cover meanwhile stays unknown. NULL: they are not known for sure.
- */
-const struct cover_map *session_forward_hold_cover(struct session *s, pid_t pid);
-void session_forward_release_cover(struct session *s);
-
-/* Trace no more calls of @pid. Used while it is stopped for its last verdict. */
-void session_forward_pause(struct session *s, pid_t pid);
-
 /* The source, borrowed. */
 const struct source_ops *session_source(const struct session *s, struct source **source);
 
@@ -81,8 +67,8 @@ struct forwarding {
 	size_t nr_ends;
 	u64 nr_told_ends; /* STREAM_EXIT that were written, over all streams */
 	u64 flushed_ns;
-	bool misses_stacks;	    /* some stacks were not sent */
-	const struct process *held; /* borrowed; session_forward_hold_cover() */
+	bool misses_stacks;	 /* some stacks were not sent */
+	struct lending *lending; /* owned; the process whose blocks a client sends, NULL = none */
 };
 
 /* Records of @p that were taken. Return 0. */

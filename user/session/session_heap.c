@@ -62,13 +62,8 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 	u64 recorded = s->recorder ? stack_recorded(s->stacks, ev->stack) : 0;
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
-	if (session_forwards(s)) {
-		if (!session_heap_takes(s, p, ev))
-			return 0;
-		for (struct session_listener *l = s->listeners; l; l = l->next)
-			l->event(l, ev);
-		return session_forward_event(s, p, ev);
-	}
+	if (session_forwards(s))
+		return session_heap_takes(s, p, ev) ? session_forward_event(s, p, ev) : 0;
 	if (s->options->stop_after && session_is_enough(s)) {
 		if (!session_enough_takes(s, p, ev, &release))
 			return 0;

@@ -132,6 +132,7 @@ struct session_scan_options {
 	bool is_stopped;		       /* the calling thread has stopped all its threads */
 	bool is_last;			       /* nothing of it is traced from this moment on */
 	struct leak_marks *marks;	       /* as in leaks_options */
+	const struct lent_books *lent;	       /* of a session that forwards: user/session/session_lent.h */
 };
 
 /* Find a verdict on @p for the next report. */

@@ -75,10 +75,6 @@ struct process {
 	const char *texts[19]; /* borrowed; notes for the report that is being written */
 	char untraced_notes[7][160];
 	char folded_note[384];
-	struct {
-		u64 nr_checked,
-			nr_outside; /* live blocks that were looked for in the heap, and not found there */
-	} guess;
 	char unwatched[512]; /* why nothing could be watched, for the report that is being written */
 	struct process_tuned tuned;
 	struct process_notes notes;

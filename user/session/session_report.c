@@ -14,8 +14,8 @@
 #include "user/report/output.h"
 #include "user/report/report.h"
 #include "user/report/wrappers.h"
+#include "user/scan/leaks_suppress.h"
 #include "user/session/session_ending.h"
-#include "user/session/session_guess.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
@@ -194,13 +194,9 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	int err = 0;
 	size_t nr;
 
-	if (!process_is_over(p)) {
-		/* A trend begins with an event: whether somebody asked before makes no other one. */
-		if (p->trend.nr)
-			trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
-		if (!IS_AGENT)
-			session_check_guess(s, p);
-	}
+	/* A trend begins with an event: whether somebody asked before makes no other one. */
+	if (!process_is_over(p) && p->trend.nr)
+		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
 	session_look(s, p);
 	session_read_losses(s, p);
 	if (!IS_AGENT) {
@@ -249,8 +245,6 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 			p, out,
 			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
 			"does at exit: heaptap let it go then, because that task may want to trace it: only one can");
-	if (!IS_AGENT && process_is_guessed(p) && !out->unwatched)
-		describe_note(p, out, "malloc and free are guessed by their code (--guess)");
 	/* All mappings are looked at for it. */
 	runtime = IS_AGENT || out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)

@@ -11,8 +11,8 @@
 #include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/control.h"
-#include "user/session/session_guess.h"
 #include "user/session/session_private.h"
+#include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_span.h"
 #include "user/session/session_stopper.h"
@@ -51,7 +51,7 @@ static int session_scan_drain(void *ctx, struct scan *scan, bool is_stopped)
 	int err;
 
 	n->scan = scan;
-	err = session_poll(s);
+	err = session_forwards(s) ? session_forward_poll(s) : session_poll(s);
 	if (err && err != -ENODATA)
 		return err;
 	if (process_is_over(p))
@@ -59,7 +59,8 @@ static int session_scan_drain(void *ctx, struct scan *scan, bool is_stopped)
 	/* The report is to show the heap of this moment. */
 	if (is_stopped && n->wanted->is_last)
 		s->ops->pause(s->source, p->target->pid);
-	return p->nr_taints != nr_taints ? -ENODATA : n->err;
+	err = p->nr_taints != nr_taints ? -ENODATA : n->err;
+	return err || !n->wanted->lent ? err : session_lent_drained(s, n->wanted->lent, scan, is_stopped);
 }
 
 static int put_aside(void *ctx, const struct event_header *rec, size_t len)
@@ -75,7 +76,6 @@ static bool session_scan_read_on(void *ctx)
 {
 	struct session *s = ctx;
 	const struct sink sink = { s, put_aside, .is_aside = true };
-
 	if (s->attending && s->attending->attend)
 		s->attending->attend(s->attending->ctx);
 	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
@@ -86,9 +86,12 @@ static bool session_scan_read_on(void *ctx)
 int session_aside(void *ctx, int (*work)(void *arg), void *arg)
 {
 	struct session *s = ctx;
+	const struct lent_books *lent = s->scanning ? s->scanning->wanted->lent : NULL;
 
 	if (s->stop_ns || s->is_replayed)
 		return work(arg);
+	if (lent)
+		return backlog_work(work, arg, lent->read_on, lent->ctx);
 	return backlog_work(work, arg, session_scan_read_on, s);
 }
 
@@ -262,6 +265,35 @@ static void set_pause(struct leaks_options *lo, const struct session_scan_option
 	lo->max_pause_ns = o->verdict->max_pause_ns;
 	if (!lo->max_pause_ns)
 		lo->max_pause_ns = is_ending ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	/* A client may ask for a shorter pause than the server allows. */
+	if (o->lent && o->lent->max_pause_ns && o->lent->max_pause_ns < lo->max_pause_ns)
+		lo->max_pause_ns = o->lent->max_pause_ns;
+}
+
+/* leaks_options. */
+static void session_scan_take(void *ctx, struct scan *scan, struct snapshot *snap)
+{
+	const struct scanning *n = ctx;
+
+	n->wanted->lent->take(n->wanted->lent->ctx, scan, snap);
+}
+
+/* Own books or lent ones, and how much of the heap they have. */
+static void describe_books(struct scanning *n, struct leaks_options *lo)
+{
+	const struct lent_books *lent = n->wanted->lent;
+	struct process *p = n->process;
+
+	session_read_losses(n->session, p);
+	lo->has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
+	if (lent) {
+		lo->has_losses = !lent->has_all;
+		lo->is_partial = lent->is_partial;
+		lo->books = lent->books;
+		lo->take = session_scan_take;
+	}
+	lo->keeps_freed = !lo->has_losses && target_keeps_freed(p->target);
 }
 
 /* Events so far are entered; find the verdict. */
@@ -270,10 +302,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	struct session *s = n->session;
 	struct process *p = n->process;
 
-	session_read_losses(s, p);
-	lo->has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
-	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
-	lo->keeps_freed = !lo->has_losses && target_keeps_freed(p->target);
+	describe_books(n, lo);
 	leaks_free(p->leaks);
 	p->leaks = NULL;
 	if (session_told(s) && begin_elsewhere(n, lo))
@@ -310,7 +339,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.way = (enum snapshot_way)v->snapshot,
 		.nr_jobs = v->nr_jobs,
 		.max_copy = v->max_copy,
-		.max_memory = session_memory_left(s),
+		.max_memory = o->lent ? 0 : session_memory_left(s),
 		.is_price_known = p->is_price_known,
 		.is_traced = o->is_stopped || o->stopper,
 		.pointer_mask = v->pointer_mask,
@@ -342,9 +371,6 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
 	if (session_poll(s))
 		debug("scan: no more events");
-	if (!process_is_over(p))
-		if (!IS_AGENT)
-			session_check_guess(s, p);
 	/* Without known blocks there is nothing to judge: do not stop the process. */
 	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
-#include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
 #include "user/source/caps.h"
@@ -14,8 +13,6 @@
 
 bool process_is_unwatched(const struct process *p)
 {
-	if (!IS_AGENT && process_guess_doubt(p))
-		return true;
 	if (p->target->nr_allocators || p->nr_events)
 		return false;
 	for (size_t fn = 1; fn < alloc_fn_count(heap_functions(p->heap)); fn++)
@@ -64,7 +61,7 @@ static struct kind kind_of(const struct mapped_files *f)
 				      "Go's profiler (runtime/pprof) shows its heap" };
 	if (b.is_static && b.is_stripped)
 		return (struct kind){ "a static, stripped program: ",
-				      "try --guess, link it dynamically, or keep its symbol table" };
+				      "link it dynamically, or keep its symbol table" };
 	return (struct kind){ b.is_static ? "a static program: " : "",
 			      "name its own allocator with --alloc malloc=NAME,free=NAME" };
 }
@@ -75,12 +72,6 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	struct mapped_files f = { 0 };
 	struct kind kind;
 
-	if (!IS_AGENT && process_guess_doubt(p)) {
-		snprintf(p->unwatched, sizeof(p->unwatched),
-			 "functions that look like malloc and free (--guess) do not behave so: %s",
-			 process_guess_doubt(p));
-		return "link it dynamically, or keep its symbol table";
-	}
 	count_files(&f, t);
 	/* A recording that memory did not suffice to read leaves it out. */
 	if (t->exe && target_is_emulator(t->exe)) {

@@ -8,7 +8,7 @@ struct process;
 struct session;
 
 /*
- * No allocator was found in @p, or a guessed one is not believed, and no call was seen: its empty heap says nothing
+ * No allocator was found in @p, and no call was seen: its empty heap says nothing
  * about the program. A list of events need not name allocators, so a call counts too.
  */
 bool process_is_unwatched(const struct process *p);

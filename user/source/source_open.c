@@ -179,7 +179,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.max_followed = c->max_followed,
 		.follows_later = c->joins_targets,
 		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),
-		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp, .wants_guess = c->guess },
+		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp },
 	};
 	const struct source_ops *chosen;
 	int err = list ? add_custom(list, fns, &so, c) : -ENOMEM;

@@ -36,7 +36,6 @@ struct source_choice {
 	u32 max_cost;	     /* with CODE_LATER: too dear is what takes more, in thousandths; 0 = no limit */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
-	bool guess;	      /* find allocators of static programs by their code */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */

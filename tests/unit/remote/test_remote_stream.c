@@ -266,8 +266,7 @@ static void names_from_outside(void **state)
 	static const char *const kinds[][2] = { { "\033]0;x", "other" },
 						{ "", "other" },
 						{ "a kind of an allocator, much too long", "other" },
-						{ "libstdc++", "libstdc++" },
-						{ "guessed glibc", "guessed glibc" } };
+						{ "libstdc++", "libstdc++" } };
 	const struct stream_function f = { .fn = 3, .kind = 0, .symbol = "mal\033[31mloc", .name = "malloc" };
 	struct world *w = *state;
 	struct target *t;

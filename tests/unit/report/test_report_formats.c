@@ -55,18 +55,11 @@ static void text_of_targets_is_escaped(void **state)
 
 static void errors_are_returned(void **state)
 {
-	FILE *full;
-
 	(void)state;
 	hostile_judge(0, SCAN_DEFINITE, 2, 200); /* some formats show leaks alone */
 	hostile.process.leaks = &hostile.leaks;
 	for (const struct report_format *f = report_formats; f->name; f++)
-		if (f->write != report_trace)
-			hostile_errors(f->write);
-	full = fopen("/dev/full", "w"); /* a trace has no symbols */
-	assert_non_null(full);
-	assert_int_equal(report_trace(full, &hostile.report), -ENOSPC);
-	fclose(full);
+		hostile_errors(f->write);
 }
 
 static void folded_lines(void **state)
@@ -198,19 +191,6 @@ static void recursion_counts_once(void **state)
 	assert_int_equal(count("[label=\"976.6 KiB\""), 2);
 }
 
-static void trace_counters(void **state)
-{
-	struct report_mark mark = { 1500000000, "a\"\033" };
-
-	(void)state;
-	hostile_write(report_trace);
-	has("{\"ph\": \"C\", \"name\": \"live bytes\", \"pid\": 1234, \"ts\": 1000000, \"args\": {\"value\": 5227}}");
-	has("\"name\": \"live blocks\", \"pid\": 1234, \"ts\": 1000000, \"args\": {\"value\": 6}}");
-	hostile.report.marks = &(struct report_marks){ &mark, 1, 1, 0 };
-	hostile_write(report_trace);
-	has("{\"ph\": \"i\", \"name\": \"a\\\"\\u001b\", \"s\": \"g\", \"pid\": 1234, \"ts\": 1500000}");
-}
-
 static void no_process_at_all(void **state)
 {
 	(void)state;
@@ -227,7 +207,7 @@ int main(void)
 		TEST(text_of_targets_is_escaped), TEST(errors_are_returned),  TEST(folded_lines),
 		TEST(separators_in_names),	  TEST(number_that_is_shown), TEST(csv_columns),
 		TEST(speedscope_profiles),	  TEST(massif_snapshots),     TEST(dot_graph),
-		TEST(recursion_counts_once),	  TEST(trace_counters),	      TEST(no_process_at_all),
+		TEST(recursion_counts_once),	  TEST(no_process_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "user/target/allocator.h"
 #include "user/heap/heap.h"
 #include "user/scan/leaks.h"
+#include "user/scan/leaks_suppress.h"
 #include "user/target/module.h"
 #include "user/heap/stacks.h"
 #include "user/scan/suppress.h"

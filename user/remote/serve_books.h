@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A leak scan on the server: the client sends its live blocks and gets verdicts. Memory contents are not sent. */
+/* Leak verdicts for the client, which has the books: blocks come in, verdicts go out. Memory contents are not sent. */
 #pragma once
 
 #include "user/remote/serve.h"
 
-struct serve_scan;
+struct serve_books;
 
 /*
- * A scan has four steps. WIRE_SCANNED has the reason if one of them fails.
+ * The server finds them as a session does (user/session/session_lent.h). There are four steps, and WIRE_SCANNED has the
+ * reason if one of them fails.
  * 1. WIRE_SCAN: the server remembers events of @pid from now on, and sends WIRE_MARK at this moment of the stream.
  * 2. WIRE_BLOCKS: the client sends the blocks that are live at the mark.
  * 3. WIRE_BLOCKS_END: the server stops the process, reads its memory, resumes it and judges the blocks. A second
  *    WIRE_MARK is the moment when the process was stopped.
  * 4. WIRE_VERDICTS, as fast as the queue has room, and WIRE_SCANNED.
  */
-void serve_scan_begin(struct serve *s, u32 pid);
-void serve_scan_blocks(struct serve *s, struct wire_view *v);
-void serve_scan_run(struct serve *s, struct wire_view *v);
+void serve_books_begin(struct serve *s, struct wire_view *v);
+void serve_books_blocks(struct serve *s, struct wire_view *v);
+void serve_books_run(struct serve *s, struct wire_view *v);
 
 /* WIRE_WHY. */
-void serve_scan_why(struct serve *s, struct wire_view *v);
+void serve_books_why(struct serve *s, struct wire_view *v);
 
 /* Call often: sends verdicts and chains as the queue has room, and gives up after a silence. */
-void serve_scan_round(struct serve *s);
+void serve_books_round(struct serve *s);
 
-/* Forget the scan that is under way, if there is one. */
-void serve_scan_end(struct serve *s);
+/* Forget the books that are here, if there are any. */
+void serve_books_end(struct serve *s);
 
 /*
  * A process is stopped before its exit: let the client scan it. Returns when the client lets it exit, is lost, or was
  * silent for 10 s. Meanwhile the trace goes on, but does not end: see serve.late.
  */
-void serve_scan_exiting(struct serve *s, pid_t pid);
+void serve_books_exiting(struct serve *s, pid_t pid);
