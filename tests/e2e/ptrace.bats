@@ -113,7 +113,7 @@ other_tool() {
 		start "$HEAPTAP" run -q -b bpf -f -o "$BATS_TEST_TMPDIR/other.json" -- "$T/idle"
 		# The program of that heaptap begins when all probes are in, those of the C library after those of the loader.
 		wait_for says heaptap ready
-		# It goes on when that heaptap has ended.
+		# The program goes on when that heaptap has ended.
 		STARTED+=("$(pgrep -x -P "$PID" idle)")
 	fi
 	other=$PID

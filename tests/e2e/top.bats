@@ -305,7 +305,7 @@ terminal_is_back() {
 	if [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; then
 		shows "target's cost not measured"
 	else
-		shows 'target pays [0-9]* [nu]s a call, .* of a CPU, and traps'
+		shows 'target pays [0-9]* [nu]s a call, .* of a CPU'
 	fi
 	keys q
 	left 0

@@ -9,6 +9,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session_code.h"
+#include "user/session/session_live.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_price.h"
 #include "user/source/call_price.h"
@@ -106,15 +107,13 @@ static void code_choice_look(struct code_choice *c, struct session *s, struct pr
 	if (!session_price_look(&now, pace->pid))
 		return;
 	now.calls = pace->calls;
-	if (!then.time_ns) {
-		session_price_own(&now, &pace->own_permille);
+	if (!then.time_ns)
 		pace->seen_ns = now_ns;
-	}
 	if (then.time_ns && now.calls >= then.calls) {
 		l = (struct load){ .calls = now.calls - then.calls,
-				   .cpu_ns = now.user_ns + now.system_ns - then.user_ns - then.system_ns,
+				   .cpu_ns = now.cpu_ns - then.cpu_ns,
 				   .time_ns = now_ns - then.time_ns,
-				   .probes_ns = session_price(&then, &now, pace->own_permille) };
+				   .probes_ns = session_price(&then, &now, session_call_price(s)) };
 		is_too_dear = may_have_code(pace, now_ns) && code_choice_is_dear(&l, max_cost);
 		if (is_too_dear || l.time_ns >= enough_ns)
 			code_choice_choose(c, s, pace, &l, is_too_dear);

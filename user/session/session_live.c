@@ -65,10 +65,9 @@ struct session_probes session_probes(const struct session *s)
 	return (struct session_probes){
 		.process = most->target,
 		.calls = calls_of(most),
-		.ns = session_price(&most->first, &most->last, most->own_permille),
-		.cpu_ns = most->last.user_ns + most->last.system_ns - most->first.user_ns -
-			  most->first.system_ns,
-		.is_sure = most->is_own_known,
+		.ns = session_price(&most->first, &most->last, &s->call_price),
+		.cpu_ns = most->last.cpu_ns - most->first.cpu_ns,
+		.is_sure = s->call_price.traps_ns,
 	};
 }
 
@@ -106,6 +105,7 @@ void session_look_at_load(struct session *s)
 	    now_ns < s->load_looked_ns + period_ns)
 		return;
 	s->load_looked_ns = now_ns;
+	call_price_look(&s->call_price, s->ops, s->source, session_events(s), now_ns);
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 		struct process_moment now;
@@ -113,10 +113,8 @@ void session_look_at_load(struct session *s)
 		if (process_is_over(p) || !session_price_look(&now, p->target->pid))
 			continue;
 		now.calls = p->nr_events;
-		if (!p->first.time_ns) {
+		if (!p->first.time_ns)
 			p->first = now;
-			p->is_own_known = session_price_own(&now, &p->own_permille);
-		}
 		p->last = now;
 	}
 }
@@ -187,9 +185,9 @@ struct session_sums session_sums(const struct session *s, pid_t pid)
 	return sums;
 }
 
-int session_measure(struct session *s, bool is_on, struct probe_runs *out)
+const struct call_price *session_call_price(const struct session *s)
 {
-	return s->ops->measure && !s->stop_ns ? s->ops->measure(s->source, is_on, out) : -EOPNOTSUPP;
+	return &s->call_price;
 }
 
 int session_forget(struct session *s, struct process *p)

@@ -31,7 +31,7 @@ struct session_probes {
 	const struct target *process; /* NULL: there is none; borrowed until the next poll */
 	u64 calls;
 	u64 ns, cpu_ns; /* of its CPU time, that they took; that time */
-	bool is_sure;	/* its own time in the kernel is known: heaptap has attached to it while it worked */
+	bool is_sure;	/* what a call costs was measured */
 };
 
 /* Within some tens of milliseconds. */
@@ -71,11 +71,8 @@ struct session_sums {
 /* The sums of process @pid with all its programs, or of all processes (0). */
 struct session_sums session_sums(const struct session *s, pid_t pid);
 
-/*
- * Begin (@is_on) or end to measure how long probes run in the targets; at the end *@time_ns is the sum. The traps that
- * lead to them are not in it. Measuring makes probes a little slower. 0; -EOPNOTSUPP: this source cannot; or -errno.
- */
-int session_measure(struct session *s, bool is_on, struct probe_runs *out) __must_check;
+/* The price of a call in its processes by breakpoints; measured while it is polled. */
+const struct call_price *session_call_price(const struct session *s);
 
 /*
  * Forget the heap of process @pid, or of all that run (0), as if heaptap had attached now. Processes that have ended

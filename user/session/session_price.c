@@ -1,39 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The price of breakpoints, from what a process had at two moments. */
+/* The price of breakpoints, from what a call costs and what a process had at two moments. */
 #include "user/session/session_price.h"
 
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
+#include "user/source/call_price.h"
+#include "user/source/probe_runs.h"
+#include "user/source/source.h"
 
-/* A call by breakpoints, on any machine and beside any load. */
-enum { CHEAPEST_CALL_NS = 500, DEAREST_CALL_NS = 100 * 1000 };
+#define MS 1000000ULL
+static const u64 measure_ns = 300 * MS, measure_every_ns = 5000 * MS;
+enum { ENOUGH_CALLS = 100 };
 
-/* Of so little time nothing can be said. */
-static const u64 enough_ns = 5 * SESSION_PRICE_TICKS_NS;
-enum { GUESSED_PERMILLE = 500, MOST_PERMILLE = 100 * 1000 };
-
-u64 session_price(const struct process_moment *then, const struct process_moment *now, u32 own_permille)
+void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
+		     u64 now_ns)
 {
-	u64 calls = now->calls - then->calls, user_ns = now->user_ns - then->user_ns,
-	    system_ns = now->system_ns - then->system_ns;
-	u64 own_ns = user_ns / 1000 * own_permille, ns = system_ns > own_ns ? system_ns - own_ns : 0;
+	/* The calls of a process that executes another program are counted anew. */
+	u64 nr = nr_calls > p->calls ? nr_calls - p->calls : 0, age_ns = now_ns - p->begin_ns;
+	struct probe_runs runs;
 
-	if (ns < calls * CHEAPEST_CALL_NS)
-		ns = calls * CHEAPEST_CALL_NS;
-	if (ns > calls * DEAREST_CALL_NS)
-		ns = calls * DEAREST_CALL_NS;
-	return ns < user_ns + system_ns ? ns : user_ns + system_ns;
+	if (p->is_measuring ? age_ns < measure_ns || nr < ENOUGH_CALLS : age_ns < measure_every_ns)
+		return;
+	p->is_measuring = !p->is_measuring;
+	p->begin_ns = now_ns;
+	p->calls = nr_calls;
+	if (!ops->measure || ops->measure(source, p->is_measuring, &runs)) {
+		p->is_measuring = false;
+	} else if (!p->is_measuring) {
+		p->traps_ns = runs.traps_ns / nr;
+		p->programs_ns = runs.time_ns / nr;
+	}
 }
 
-bool session_price_own(const struct process_moment *m, u32 *own_permille)
+u64 call_price_ns(const struct call_price *p)
 {
-	u64 own = m->user_ns ? m->system_ns * 1000 / m->user_ns : MOST_PERMILLE;
-	bool is_known = m->user_ns + m->system_ns >= enough_ns;
+	return p->traps_ns ? p->traps_ns + p->programs_ns : CALL_BY_BPF_NS;
+}
 
-	*own_permille = (u32)(own < MOST_PERMILLE ? own : MOST_PERMILLE);
-	if (!is_known)
-		*own_permille = GUESSED_PERMILLE;
-	return is_known;
+u64 session_price(const struct process_moment *then, const struct process_moment *now,
+		  const struct call_price *p)
+{
+	u64 ns = (now->calls - then->calls) * call_price_ns(p), cpu_ns = now->cpu_ns - then->cpu_ns;
+
+	return ns < cpu_ns ? ns : cpu_ns;
 }
 
 bool session_price_look(struct process_moment *out, int pid)
@@ -42,8 +51,6 @@ bool session_price_look(struct process_moment *out, int pid)
 
 	if (proc_read_stat(&stat, pid))
 		return false;
-	*out = (struct process_moment){ .user_ns = stat.user_ns,
-					.system_ns = stat.system_ns,
-					.time_ns = clock_now_ns() };
+	*out = (struct process_moment){ .cpu_ns = stat.user_ns + stat.system_ns, .time_ns = clock_now_ns() };
 	return true;
 }

@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The price of breakpoints for a process, by the kernel's own count of its CPU time. Their traps, and all that runs
- * there, are time in the kernel: so it is all of that beyond the process's own, which is a share of its time in the
- * program, as it was when nobody traced it.
+ * The price of breakpoints for a process: its calls, at what a call costs. That is measured now and then while the
+ * process works: how often the kernel's programs run for each call, and how long. The way to each of them and back has
+ * been measured once on this machine (struct trial_result).
  */
 #pragma once
 
 #include "user/lib/types.h"
 
-/* A process at one moment: its calls, and its CPU time in the program and in the kernel. */
+struct source;
+struct source_ops;
+
+/* A process at one moment: its calls and its CPU time. */
 struct process_moment {
-	u64 calls, user_ns, system_ns, time_ns; /* time 0: there was none */
+	u64 calls, cpu_ns, time_ns; /* time 0: there was none */
 };
+
+/* The price of a call in the processes of a session. All 0: not known yet. */
+struct call_price {
+	u64 traps_ns, programs_ns; /* of one call, on average */
+	bool is_measuring;
+	u64 begin_ns, calls; /* of the session, when that began or ended */
+};
+
+/* Measure it for 0.3 s of each 5 s, as far as @source can. @nr_calls: of all processes until now. */
+void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
+		     u64 now_ns);
+
+/* A call, in nanoseconds; a guess while @p is not known. */
+u64 call_price_ns(const struct call_price *p);
 
 /* The kernel counts by ticks: what is said of a time is right within so much. */
 #define SESSION_PRICE_TICKS_NS 20000000ULL
 
-/*
- * The nanoseconds of its CPU time that breakpoints have cost a process from @then to @now, with @own_permille of its
- * time in the program as its own time in the kernel. Within limits of what a call may cost.
- */
+/* The nanoseconds of its CPU time that breakpoints have cost a process from @then to @now. */
 u64 session_price(const struct process_moment *then, const struct process_moment *now,
-		  u32 own_permille) __must_check;
-
-/* @own_permille of a process that nobody traced until @m. False: it has worked too little, and it is a guess. */
-bool session_price_own(const struct process_moment *m, u32 *own_permille);
+		  const struct call_price *p) __must_check;
 
 /* Read the CPU time of @pid now, without its calls. False: it has ended. */
 bool session_price_look(struct process_moment *out, int pid);

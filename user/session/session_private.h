@@ -29,6 +29,7 @@ struct session {
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
 	u64 load_looked_ns; /* last session_look_at_load() */
+	struct call_price call_price;
 	struct memory_bound bound;
 	struct forwarding forward;
 	struct backlog backlog;	       /* records to enter before all others */

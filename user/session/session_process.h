@@ -61,16 +61,14 @@ struct process {
 	 */
 	bool is_hidden;
 	struct process_moment first, last; /* at looks: session_look_at_load() */
-	u32 own_permille;		   /* session_price_own(), at the first one */
-	bool is_own_known;
-	u64 nr_events;			 /* its own, not those of the parent */
-	struct leaks *leaks;		 /* owned; for the next report, NULL = not scanned */
-	struct suppress_list *own_rules; /* owned; of its program; NULL = none */
-	bool has_own_rules;		 /* its program was looked at */
-	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
-	u32 new_parent;			 /* while processes are dropped */
-	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
-	struct dropped dropped;		 /* its children, and theirs */
+	u64 nr_events;			   /* its own, not those of the parent */
+	struct leaks *leaks;		   /* owned; for the next report, NULL = not scanned */
+	struct suppress_list *own_rules;   /* owned; of its program; NULL = none */
+	bool has_own_rules;		   /* its program was looked at */
+	size_t parent;			   /* its number in the session, from 1 on; 0 = not known */
+	u32 new_parent;			   /* while processes are dropped */
+	u64 nr_unlisted;		   /* programs of children that ended before they were looked at */
+	struct dropped dropped;		   /* its children, and theirs */
 	char dropped_note[512];
 	const char *texts[19]; /* borrowed; notes for the report that is being written */
 	char untraced_notes[7][160];

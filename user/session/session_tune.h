@@ -16,19 +16,18 @@ struct process_pace {
 	u64 calls;		    /* so far */
 	bool is_image;		    /* a program that it has executed since it is traced */
 	u64 last_calls;		    /* from here on it is the caller's: at the last look */
-	struct process_moment last; /* of code_choice_round(), like the next two */
-	u32 own_permille;	 /* of its time in the program: its time in the kernel, without breakpoints */
-	u64 next_try_ns;	 /* to put code into it */
-	u32 nr_tries;		 /* to put code into it */
-	u64 seen_ns;		 /* its first look */
-	bool awaits_code;	 /* breakpoints are in it, and it may have code */
-	bool is_settled;	 /* it shall not be tried again */
-	double calls_per_s;	 /* of the last seconds */
-	u32 permyriad;		 /* of a CPU, that tracing costs it */
-	u64 first_ns;		 /* first look; 0 = there was none */
-	u64 begin_ns;		 /* of the present window */
-	u64 paused_ns, until_ns; /* of the present pause; 0 = there is none */
-	u32 window;		 /* number of the present one, 0 = it was never paused */
+	struct process_moment last; /* of code_choice_round(), like the next ones */
+	u64 next_try_ns;	    /* to put code into it */
+	u32 nr_tries;		    /* to put code into it */
+	u64 seen_ns;		    /* its first look */
+	bool awaits_code;	    /* breakpoints are in it, and it may have code */
+	bool is_settled;	    /* it shall not be tried again */
+	double calls_per_s;	    /* of the last seconds */
+	u32 permyriad;		    /* of a CPU, that tracing costs it */
+	u64 first_ns;		    /* first look; 0 = there was none */
+	u64 begin_ns;		    /* of the present window */
+	u64 paused_ns, until_ns;    /* of the present pause; 0 = there is none */
+	u32 window;		    /* number of the present one, 0 = it was never paused */
 };
 
 struct session_tuned {

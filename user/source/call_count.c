@@ -113,7 +113,7 @@ int source_bpf_count(const struct source *bpf, struct target *t, struct call_rat
 	err = err < 0 ? err : source_call_count(s, t, out);
 	placing_forget(&s->placing, t->pid);
 	call_count_fini(&s->count);
-	/* Each load holds a descriptor for each map. */
+	/* The program is of no use until the next count. */
 	programs_unload(&s->late[PROGRAM_COUNT_CALL]);
 	return err;
 }

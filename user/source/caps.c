@@ -346,6 +346,7 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	caps->has_uprobe_multi = !multi.err;
 	caps->is_multi_pid_exact = multi.is_pid_exact;
 	caps->is_uretprobe_safe = multi.is_return_safe;
+	caps->way = multi.way;
 	caps->has_uprobes = caps->has_uprobe_multi;
 	if (caps->has_uprobe_multi && effort == CAPS_QUICK)
 		return 0;
@@ -357,6 +358,7 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	if (err)
 		return source_caps_explain(caps, "trial", 0, err);
 	caps->is_uretprobe_safe = perf.is_return_safe;
+	caps->way = perf.way;
 	caps->has_uprobes = caps->has_perf_uprobes;
 	return perf.err ? source_caps_explain(caps, "uprobes", FOR_UPROBES, perf.err) : 0;
 }

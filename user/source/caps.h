@@ -28,6 +28,7 @@ struct caps {
 	bool is_multi_pid_exact; /* its pid filter covers all threads and only them (wrong before 6.10) */
 	bool has_cookie;	 /* bpf_get_attach_cookie (5.15) */
 	bool is_uretprobe_safe;	 /* a seccomp'ed child survives one (not on 6.11 to 6.13) */
+	struct way_to_probe way; /* of the links that would be used */
 	bool is_memlock_counted; /* maps count against RLIMIT_MEMLOCK (before 5.11); caps_probe() raised it */
 	char reason[CAPS_REASON_LEN]; /* why a backend is not usable: what is missing, what to type */
 	char advice[CAPS_REASON_LEN]; /* what to type alone; "" if nothing helps */

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,12 +22,15 @@
 #include "user/lib/clock.h"
 
 /* One probe each, and its counter. */
-enum slot { SLOT_CHILD, SLOT_BYSTANDER, SLOT_RETURN, NR_SLOTS };
+enum slot { SLOT_CHILD, SLOT_BYSTANDER, SLOT_RETURN, SLOT_STEPPED, NR_SLOTS };
 
 enum {
 	MAIN_CALLS = 1,	       /* calls by the child's main thread */
 	THREAD_CALLS = 10,     /* by its second thread */
 	BYSTANDER_CALLS = 100, /* by the other process */
+	TIMED_ROUNDS = 20,     /* by the child, of each function, to measure the way to a probe */
+	TIMED_CALLS = 25,
+	TIMED = TIMED_ROUNDS * TIMED_CALLS,
 	/* Against hanging, not a measure: a busy machine takes seconds, and nothing can be traced without an answer. */
 	CHILD_LIMIT_MS = 15000,
 	LAB_LIMIT_MS = 20000,
@@ -39,8 +43,9 @@ struct trial {
 	int counters; /* map */
 	struct caps_probe probes[NR_SLOTS];
 	pid_t child, bystander;
-	int go;	  /* writing end: closed, the children begin */
-	int news; /* reading end: what the child says; end of file when both have gone */
+	int go;			  /* writing end: closed, the children begin */
+	int news;		  /* reading end: what the child says; end of file when both have gone */
+	struct way_to_probe *way; /* shared with the child; there return_ns has entry_ns in it */
 };
 
 /* ---- the functions that are probed ---- */
@@ -62,10 +67,16 @@ OWN_BODY PLAIN_CODE static void probed_at_entry(void)
 	__asm__ volatile("nop" : : "i"(1) : "memory");
 }
 
-OWN_BODY PLAIN_CODE static int probed_at_return(int x)
+/* The first instruction is one that the kernel does not carry out itself: the CPU makes one step. */
+OWN_BODY PLAIN_CODE static int probed_stepped(int x)
 {
 	__asm__ volatile("nop" : "+r"(x) : : "memory");
-	return x;
+	return -x;
+}
+
+OWN_BODY PLAIN_CODE static void probed_at_return(void)
+{
+	__asm__ volatile("nop" : : "i"(2) : "memory");
 }
 
 struct trial_place {
@@ -111,6 +122,27 @@ static void *second_thread(void *arg)
 	return NULL;
 }
 
+/* CPU time, because other processes take turns; the least, because they take the caches, too. */
+static u32 timed_call_ns(enum slot slot)
+{
+	u64 least_ns = UINT64_MAX;
+
+	for (int round = 0; round < TIMED_ROUNDS; round++) {
+		u64 ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		for (int i = 0; i < TIMED_CALLS; i++)
+			if (slot == SLOT_RETURN)
+				probed_at_return();
+			else if (slot == SLOT_STEPPED)
+				probed_stepped(0);
+			else
+				probed_at_entry();
+		ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - ns;
+		least_ns = ns < least_ns ? ns : least_ns;
+	}
+	return (u32)(least_ns / TIMED_CALLS);
+}
+
 /* From here on any system call but write and exit_group kills, above all the one that a return probe adds. */
 static void forbid_system_calls(void)
 {
@@ -129,7 +161,7 @@ static void forbid_system_calls(void)
 }
 
 /* Say "counted" after the entry probes and "survived" after the return probe. */
-static void child_run(int go, int news)
+static void child_run(int go, int news, struct way_to_probe *way)
 {
 	struct rlimit no_core = { 1, 1 }; /* 0 would still start a core handler, 1 does not */
 	pthread_t thread;
@@ -144,18 +176,22 @@ static void child_run(int go, int news)
 		probed_at_entry();
 	if (has_thread)
 		pthread_join(thread, NULL);
+	way->entry_ns = timed_call_ns(SLOT_CHILD);
+	way->stepped_ns = timed_call_ns(SLOT_STEPPED);
+	way->return_ns = timed_call_ns(SLOT_RETURN);
 	forbid_system_calls();
-	probed_at_return(0);
+	probed_at_return();
 	if (syscall(SYS_write, news, "s", 1) == 1)
 		syscall(SYS_exit_group, 0);
 	syscall(SYS_exit_group, 1);
 }
 
-static void bystander_run(int go, int news)
+static void bystander_run(int go, int news, struct way_to_probe *way)
 {
 	char byte;
 
 	(void)news;
+	(void)way;
 	while (read(go, &byte, 1) < 0 && errno == EINTR)
 		;
 	for (int i = 0; i < BYSTANDER_CALLS; i++)
@@ -164,7 +200,8 @@ static void bystander_run(int go, int news)
 }
 
 /* Fork before any link exists: a child that held a copy of one would keep the probe in. */
-static pid_t caps_trial_start(void (*run)(int go, int news), const int go[2], const int news[2])
+static pid_t caps_trial_start(void (*run)(int go, int news, struct way_to_probe *way), const int go[2],
+			      const int news[2], struct way_to_probe *way)
 {
 	pid_t pid = fork();
 
@@ -172,7 +209,7 @@ static pid_t caps_trial_start(void (*run)(int go, int news), const int go[2], co
 		return pid < 0 ? -errno : pid;
 	close(go[1]);
 	close(news[0]);
-	run(go[0], news[1]);
+	run(go[0], news[1], way);
 	syscall(SYS_exit_group, 1); /* not reached; no exit handlers of the parent's */
 	return 0;
 }
@@ -190,8 +227,8 @@ static int start_children(struct trial *t)
 		close(go[1]);
 		return err;
 	}
-	t->child = caps_trial_start(child_run, go, news);
-	t->bystander = t->child < 0 ? -1 : caps_trial_start(bystander_run, go, news);
+	t->child = caps_trial_start(child_run, go, news, t->way);
+	t->bystander = t->child < 0 ? -1 : caps_trial_start(bystander_run, go, news, t->way);
 	if (t->child < 0 || t->bystander < 0)
 		err = t->child < 0 ? t->child : t->bystander;
 	close(go[0]);
@@ -238,7 +275,9 @@ static void caps_trial_reap(pid_t pid)
 
 static int probe_place(struct trial *t, enum slot slot)
 {
-	const void *fn = slot == SLOT_RETURN ? (const void *)probed_at_return : (const void *)probed_at_entry;
+	const void *fn = slot == SLOT_RETURN	? (const void *)probed_at_return
+			 : slot == SLOT_STEPPED ? (const void *)probed_stepped
+						: (const void *)probed_at_entry;
 	pid_t pid = slot == SLOT_BYSTANDER ? t->bystander : t->child;
 	struct caps_probe *p = &t->probes[slot];
 	u64 offset;
@@ -259,6 +298,8 @@ static int caps_trial_place_all(struct trial *t)
 
 	if (!err)
 		err = probe_place(t, SLOT_BYSTANDER);
+	if (!err && probe_place(t, SLOT_STEPPED) != 0)
+		caps_bpf_detach(&t->probes[SLOT_STEPPED]);
 	/* Without return probes there are still entry probes: its counter stays 0, so it is not called safe. */
 	if (!err && probe_place(t, SLOT_RETURN) != 0)
 		caps_bpf_detach(&t->probes[SLOT_RETURN]);
@@ -274,9 +315,13 @@ static void caps_trial_judge(const struct trial *t, struct trial_result *result,
 		if (caps_bpf_counter_read(t->counters, slot, &hits[slot]) != 0)
 			hits[slot] = 0;
 	result->err = hits[SLOT_CHILD] ? 0 : -ENODATA;
-	result->is_pid_exact = hits[SLOT_CHILD] == unit * (MAIN_CALLS + THREAD_CALLS) &&
+	result->is_pid_exact = hits[SLOT_CHILD] == unit * (MAIN_CALLS + THREAD_CALLS + TIMED) &&
 			       hits[SLOT_BYSTANDER] == unit * BYSTANDER_CALLS;
-	result->is_return_safe = has_survived && hits[SLOT_RETURN] == unit;
+	result->is_return_safe = has_survived && hits[SLOT_RETURN] == unit * (1 + TIMED);
+	result->way = *t->way;
+	/* A probe at a return has a breakpoint at the entry, too. */
+	result->way.return_ns -=
+		result->way.return_ns > result->way.entry_ns ? result->way.entry_ns : result->way.return_ns;
 }
 
 /* Runs in the laboratory process, whose end closes everything. */
@@ -285,10 +330,12 @@ static struct trial_result lab_run(enum caps_bpf_link link, bool has_cookie)
 	struct trial t = { .link = link,
 			   .has_cookie = has_cookie,
 			   .go = -1,
-			   .probes = { CAPS_NO_PROBE, CAPS_NO_PROBE, CAPS_NO_PROBE } };
+			   .probes = { CAPS_NO_PROBE, CAPS_NO_PROBE, CAPS_NO_PROBE, CAPS_NO_PROBE } };
 	struct trial_result result = { 0 };
 
-	t.counters = caps_bpf_counters(NR_SLOTS);
+	/* The end of the process unmaps it. */
+	t.way = mmap(NULL, sizeof(*t.way), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	t.counters = t.way == MAP_FAILED ? -errno : caps_bpf_counters(NR_SLOTS);
 	result.err = t.counters < 0 ? t.counters : start_children(&t);
 	if (!result.err)
 		result.err = caps_trial_place_all(&t);

@@ -15,7 +15,7 @@
 #include "user/lib/sha256.h"
 #include "user/source/caps.h"
 
-enum { FACTS_VERSION = 1, MOST_BYTES = 4096 };
+enum { FACTS_VERSION = 2, MOST_BYTES = 4096 };
 
 /* Heaptaps with other rights or program files have files of their own, of so many names. */
 enum { FACTS_NAMES = 16, FACTS_NAME_SIZE = 24 };

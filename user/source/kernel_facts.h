@@ -17,11 +17,19 @@ enum { KERNEL_FACTS_KEY = 32 };
 
 struct caps_env;
 
+/* CPU time of the way to a probe and back, in nanoseconds. All 0: not known. */
+struct way_to_probe {
+	u32 entry_ns;	/* to one at an instruction that the kernel carries out itself */
+	u32 stepped_ns; /* to one at an instruction that the CPU carries out in a single step */
+	u32 return_ns;	/* to one where a call returns */
+};
+
 /* The result of a trial. */
 struct trial_result {
 	int err;	   /* 0 = probes were placed and calls arrived; -ENODATA = placed, but no call did */
 	bool is_pid_exact; /* all threads of the process asked for, nothing of another one */
 	bool is_return_safe; /* the child survived a return probe under a seccomp filter */
+	struct way_to_probe way;
 };
 
 struct kernel_facts {

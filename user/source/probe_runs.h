@@ -4,8 +4,8 @@
 
 #include "user/lib/types.h"
 
-/* Each run comes after a trap, whose time is not in it. */
 struct probe_runs {
-	u64 time_ns, nr;
-	u64 steady_ns, nr_steady; /* of these, those of the program that does the same work in each target */
+	u64 time_ns;				/* without the ways into the kernel and back, */
+	u64 traps_ns;				/* which took so long, as a trial has measured them */
+	u64 nr_entries, nr_stepped, nr_returns; /* probes: as in struct way_to_probe */
 };

@@ -316,9 +316,12 @@ int programs_add_runs(const struct programs *p, struct probe_runs *runs)
 		if (bpf_obj_get_info_by_fd(fd, &info, &len))
 			return -errno;
 		runs->time_ns += info.run_time_ns;
-		runs->nr += i < PROGRAM_THREAD_EXIT ? info.run_cnt : 0;
-		runs->steady_ns += i == PROGRAM_LEAVE_CALL ? info.run_time_ns : 0;
-		runs->nr_steady += i == PROGRAM_LEAVE_CALL ? info.run_cnt : 0;
+		if (i == PROGRAM_LEAVE_CALL)
+			runs->nr_returns += info.run_cnt;
+		else if (i == PROGRAM_AT_RET)
+			runs->nr_stepped += info.run_cnt;
+		else if (i < PROGRAM_THREAD_EXIT)
+			runs->nr_entries += info.run_cnt;
 	}
 	return 0;
 }

@@ -61,7 +61,7 @@ void programs_unload(struct programs *p);
 
 /*
  * Let the kernel measure all BPF programs from now on, until *@fd is closed. And: add what the programs of @p have run
- * while it did so; only those on probes count as runs. 0 or -errno.
+ * while it did so; only those on probes are counted. 0 or -errno.
  */
 int programs_measure(int *fd) __must_check;
 int programs_add_runs(const struct programs *p, struct probe_runs *runs) __must_check;

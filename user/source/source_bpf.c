@@ -286,6 +286,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
+	s->way = caps->way;
 	s->stats_fd = -1;
 	s->config.depth = options->depth;
 	find_pid_namespace(&s->config);
@@ -673,8 +674,12 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 		stop_measuring(s);
 	if (err)
 		return err;
-	*out = (struct probe_runs){ now.time_ns - s->runs.time_ns, now.nr - s->runs.nr,
-				    now.steady_ns - s->runs.steady_ns, now.nr_steady - s->runs.nr_steady };
+	*out = (struct probe_runs){ .time_ns = now.time_ns - s->runs.time_ns,
+				    .nr_entries = now.nr_entries - s->runs.nr_entries,
+				    .nr_stepped = now.nr_stepped - s->runs.nr_stepped,
+				    .nr_returns = now.nr_returns - s->runs.nr_returns };
+	out->traps_ns = out->nr_entries * s->way.entry_ns + out->nr_stepped * s->way.stepped_ns +
+			out->nr_returns * s->way.return_ns;
 	s->runs = now;
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
 }

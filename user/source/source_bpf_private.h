@@ -32,6 +32,7 @@ struct bpf_source {
 	const struct sink *sink; /* during poll */
 	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
 	struct probe_runs runs;	 /* that they had before */
+	struct way_to_probe way;
 	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
 	struct bystanders bystanders;
 	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */

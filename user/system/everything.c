@@ -89,7 +89,6 @@ int everything_init(struct everything *e, struct zooms *z, const struct watch *w
 	e->options.source.chosen = w->choice->comms;
 	e->options.is_chosen = is_chosen;
 	e->options.chosen_ctx = e;
-	zooms_measure_call(z);
 	err = session_new(&e->session, &e->options, NULL, false);
 	if (err) {
 		e->session = NULL;

@@ -12,7 +12,9 @@
 #include "user/lib/log.h"
 #include "user/lib/path.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/session/session_pace.h"
+#include "user/session/session_price.h"
 #include "user/system/zoom_price.h"
 
 #define SECOND_NS 1000000000ULL
@@ -29,10 +31,9 @@ struct bill {
 /* Processes that share probes pay for the trap also while they are paused. */
 static u64 call_ns(const struct everything *e, bool is_paused)
 {
-	const struct price_of_call *of = &e->zooms->call;
-	u64 program_ns = e->price.program_ns ? e->price.program_ns : of->program_ns;
+	const struct call_price *price = session_call_price(e->session);
 
-	return of->trap_ns + (is_paused ? 0 : program_ns);
+	return is_paused && price->traps_ns ? price->traps_ns : call_price_ns(price);
 }
 
 static u32 price_at(const struct process_pace *p, u64 ns)
@@ -194,7 +195,7 @@ void everything_price(struct everything *e, u64 now_ns)
 	struct bill b;
 
 	/* The programs are measured for all processes together. */
-	price_look(&e->price, e->session, &e->zooms->call, now_ns);
+	price_look(&e->price, e->session, now_ns);
 	b = everything_price_look(e, now_ns);
 	e->zooms->permyriad = b.all;
 	if (e->zooms->options->max_cost)

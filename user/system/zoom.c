@@ -191,10 +191,7 @@ static void zoom_begin(struct zooms *z, struct watch *w, const struct watched *p
 	struct zoom zoom = { .pid = p->pid, .start_time = p->start_time, .begin_ns = w->now_ns };
 	struct epoll_event event = { .events = EPOLLIN };
 	struct zoom_answer *f;
-	int err;
-
-	zooms_measure_call(z);
-	err = session_new(&zoom.session, z->options->session, NULL, false);
+	int err = session_new(&zoom.session, z->options->session, NULL, false);
 
 	if (err == -ENOMEM) {
 		watch_refuse(w, p->pid, w->now_ns + quiet_for_ns);

@@ -47,9 +47,7 @@ struct zooms {
 	struct zoom_answer *answers; /* owned; ZOOM_MAX_ANSWERS */
 	u32 nr_answers;
 	u64 nr_dropped; /* answers that had to make room */
-	struct price_of_call call;
-	bool is_call_measured; /* or it was tried */
-	u32 permyriad;	       /* of one CPU, that all traced processes pay */
+	u32 permyriad;	/* of one CPU, that all traced processes pay */
 	struct control
 		*control;   /* borrowed; takes the probes out when heaptap does not answer; may be NULL */
 	zoom_end_fn at_end; /* NULL = none */

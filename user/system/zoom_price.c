@@ -20,21 +20,6 @@ enum {
 static const u64 judge_after_ns = 3 * SECOND_NS; /* a start is busier than what follows */
 static const u64 longest_gap_ns = 3600 * SECOND_NS;
 
-void zooms_measure_call(struct zooms *z)
-{
-	int err;
-
-	if (z->is_call_measured)
-		return;
-	z->is_call_measured = true;
-	err = price_measure(&z->call, z->options->session);
-	if (err)
-		warn("system: --max-cost: what a call costs is not known: %s", strerror(-err));
-	else
-		debug("system: a traced call costs %s and %s in the kernel's programs",
-		      human_duration(z->call.trap_ns).text, human_duration(z->call.program_ns).text);
-}
-
 void price_cut_stacks(struct session *s)
 {
 	struct tuning t = session_tuning(s);
@@ -120,7 +105,7 @@ void zooms_price(struct zooms *z, struct watch *w)
 	for (u32 i = 0; i < z->nr; i++) {
 		struct zoom *zoom = &z->list[i];
 
-		price_look(&zoom->price, zoom->session, &z->call, w->now_ns);
+		price_look(&zoom->price, zoom->session, w->now_ns);
 		zoom_answer_of(z, zoom)->permyriad = zoom->price.permyriad;
 		z->permyriad += zoom->price.permyriad;
 		if (zoom->price.permyriad > z->list[busiest].price.permyriad)

@@ -4,9 +4,6 @@
 
 #include "user/system/zoom.h"
 
-/* Measure what a call costs on this machine, once. Without success the price is that of the measured programs. */
-void zooms_measure_call(struct zooms *z);
-
 /* After a look: what each traced process pays; and a cheaper way for those that pay too much. */
 void zooms_price(struct zooms *z, struct watch *w);
 

@@ -17,6 +17,7 @@
 #include "user/session/code_choice.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"
+#include "user/session/session_price.h"
 #include "user/source/probe_runs.h"
 #include "user/target/target.h"
 #include "user/top/top_messages.h"
@@ -26,7 +27,7 @@
  * Events may wait for POLL_MS: the screen shows them once a second. Keys, and a ring of events that fills, end the
  * wait.
  */
-enum { POLL_MS = 100, NS_PER_MS = 1000000, TICK_NS = 1000000000, MAX_EMPTY_INPUTS = 100, MEASURE_EVERY = 10 };
+enum { POLL_MS = 100, NS_PER_MS = 1000000, TICK_NS = 1000000000, MAX_EMPTY_INPUTS = 100 };
 
 /* One run of the screen. */
 struct top_session {
@@ -37,9 +38,6 @@ struct top_session {
 	struct top_state state;
 	struct top_screen screen;
 	u64 next_tick_ns;
-	u32 nr_ticks;
-	u64 calls; /* when the measurement of their cost began */
-	bool is_measuring;
 	u32 nr_empty_inputs; /* in a row: a terminal that has gone is always ready */
 	bool is_over;
 };
@@ -183,33 +181,17 @@ static void top_draw(struct top_session *run)
 		top_view_draw(run->view, &run->screen);
 }
 
-/* Measure the cost of a call in one second of ten, because measuring has a cost, too. Without calls it goes on. */
-static void top_measure(struct top_session *run)
-{
-	struct top_head *h = &run->state.head;
-	bool is_due = run->nr_ticks++ % MEASURE_EVERY == 0 || !h->call_cost_ns;
-	u64 nr = h->calls - run->calls;
-	struct probe_runs runs;
-
-	if (run->is_measuring ? !nr : !is_due)
-		return;
-	run->is_measuring = !run->is_measuring;
-	if (session_measure(run->top->session, run->is_measuring, &runs))
-		run->is_measuring = false;
-	else if (!run->is_measuring)
-		h->call_cost_ns = runs.time_ns / nr;
-	run->calls = h->calls;
-}
-
 static void top_tick(struct top_session *run)
 {
 	struct meter_sample sample = meter_look(run->top->session);
+	const struct call_price *price;
 
 	/* Processes that have ended are noticed here. */
 	session_running(run->top->session);
 	meter_add(&run->state.meter, &sample);
 	top_show_look(run, true);
-	top_measure(run);
+	price = session_call_price(run->top->session);
+	run->state.head.call_cost_ns = price->traps_ns ? call_price_ns(price) : 0;
 	run->next_tick_ns = clock_now_ns() + TICK_NS;
 }
 

@@ -130,7 +130,7 @@ static void event_line(const struct top_head *h, const struct top_head_look *loo
 	top_line_item(l, TOP_PLAIN, "heaptap %s of a CPU",
 		      human_percent(meter_cpu_permille(look->meter), 1000).text);
 	if (h->call_cost_ns)
-		top_line_item(l, TOP_PLAIN, "target pays %s a call, %s of a CPU, and traps",
+		top_line_item(l, TOP_PLAIN, "target pays %s a call, %s of a CPU",
 			      human_duration(h->call_cost_ns).text,
 			      human_percent(h->calls_per_s * h->call_cost_ns, 1000000000).text);
 	else

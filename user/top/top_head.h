@@ -21,7 +21,7 @@ struct top_head {
 	u64 pause_ns;	   /* of the last scan, the longest */
 	size_t nr_scanned; /* processes with a verdict */
 	char note[256];	   /* the first note of a process, escaped; "" = none */
-	u64 call_cost_ns;  /* probes run so long for a call, measured; 0 = not measured */
+	u64 call_cost_ns;  /* by breakpoints, measured; 0 = not measured */
 };
 
 /* Take the sums of @r. With @is_tick rates are new; @meter has the times. */

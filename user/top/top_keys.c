@@ -34,8 +34,8 @@ static const char HELP[] =
 	"  resident is the memory of the process that is in RAM, by /proc. It holds older blocks, code and\n"
 	"  free memory of the allocator too.\n"
 	"  Events are calls of the allocator that heaptap sees. Lost ones make the numbers inexact.\n"
-	"  The target pays for each call: the probes run for the time that is shown, which is measured each\n"
-	"  ten seconds, with BPF only. The traps that lead to the probes are not in it.\n";
+	"  The target pays for each call: the time that is shown, which is measured each five seconds,\n"
+	"  with BPF only.\n";
 
 void top_state_fini(struct top_state *t)
 {

@@ -1,64 +1,95 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The price of breakpoints, by the time of a process in the kernel. */
+/* The price of breakpoints: calls, at what a call costs with its ways into the kernel. */
 #include "user/session/session_price.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include "user/source/call_price.h"
+#include "user/source/probe_runs.h"
+#include "user/source/source.h"
+
 #define MS 1000000ULL
 
-static struct process_moment moment(u64 calls, u64 user_ms, u64 system_ms)
+static bool is_measured;
+static int measure_err;
+
+static int fake_measure(struct source *source, bool is_on, struct probe_runs *out)
 {
-	return (struct process_moment){ calls, user_ms * MS, system_ms * MS, 1 };
+	(void)source;
+	is_measured = is_on;
+	*out = (struct probe_runs){ .time_ns = 100000, .traps_ns = 400000 };
+	return measure_err;
 }
 
-static void time_in_the_kernel_beyond_its_own_is_the_price(void **state)
+static const struct source_ops fake = { .measure = fake_measure };
+
+static int setup(void **state)
 {
-	const struct process_moment then = moment(1000, 500, 500), now = moment(101000, 600, 900);
-
-	u32 own;
-
 	(void)state;
-	/* Of 400 ms in the kernel, 100 ms are its own: as many as in the program. */
-	assert_true(session_price_own(&then, &own) && own == 1000);
-	assert_true(session_price(&then, &now, 1000) == 300 * MS);
-	assert_true(session_price(&then, &now, 0) == 400 * MS);
+	is_measured = false;
+	measure_err = 0;
+	return 0;
 }
 
-static void a_call_has_a_least_and_a_highest_price(void **state)
+static void a_call_costs_its_programs_and_the_ways_to_them(void **state)
 {
-	const struct process_moment then = moment(0, 500, 0), none = moment(100000, 600, 0),
-				    others = moment(10, 600, 900), all = moment(1000000, 600, 0);
+	struct call_price p = { 0 };
 
 	(void)state;
-	/* The ticks of the kernel have missed it. */
-	assert_true(session_price(&then, &none, 0) == 50 * MS);
-	/* Ten calls have not taken 900 ms. */
-	assert_true(session_price(&then, &others, 0) == 1 * MS);
+	assert_int_equal(call_price_ns(&p), CALL_BY_BPF_NS);
+	call_price_look(&p, &fake, NULL, 1000, 10000 * MS);
+	assert_true(is_measured);
+	/* Too early, and too few calls. */
+	call_price_look(&p, &fake, NULL, 1100, 10200 * MS);
+	call_price_look(&p, &fake, NULL, 1050, 10400 * MS);
+	assert_true(is_measured && !p.traps_ns);
+	call_price_look(&p, &fake, NULL, 1100, 10500 * MS);
+	assert_true(!is_measured);
+	assert_int_equal(p.traps_ns, 4000);
+	assert_int_equal(p.programs_ns, 1000);
+	assert_int_equal(call_price_ns(&p), 5000);
+	call_price_look(&p, &fake, NULL, 1200, 11000 * MS);
+	assert_true(!is_measured);
+	call_price_look(&p, &fake, NULL, 1200, 16000 * MS);
+	assert_true(is_measured);
+}
+
+static void what_cannot_be_measured_is_guessed(void **state)
+{
+	const struct source_ops none = { 0 };
+	struct call_price p = { 0 };
+
+	(void)state;
+	measure_err = -EOPNOTSUPP;
+	call_price_look(&p, &fake, NULL, 1000, 10000 * MS);
+	call_price_look(&p, &none, NULL, 2000, 20000 * MS);
+	call_price_look(&p, &none, NULL, 3000, 30000 * MS);
+	assert_int_equal(call_price_ns(&p), CALL_BY_BPF_NS);
+}
+
+static void a_process_pays_for_its_calls(void **state)
+{
+	const struct process_moment then = { 1000, 500 * MS, 1 }, now = { 2000, 510 * MS, 2 },
+				    busy = { 1001000, 600 * MS, 2 };
+	const struct call_price p = { .traps_ns = 4000, .programs_ns = 1000 };
+
+	(void)state;
+	assert_true(session_price(&then, &now, &p) == 5 * MS);
 	/* Nothing takes more than all of the time. */
-	assert_true(session_price(&then, &all, 0) == 100 * MS);
-}
-
-static void of_little_time_nothing_is_known(void **state)
-{
-	const struct process_moment young = moment(0, 0, 40), only_kernel = moment(0, 0, 4000);
-
-	u32 own;
-
-	(void)state;
-	assert_true(!session_price_own(&young, &own) && own == 500);
-	assert_true(session_price_own(&only_kernel, &own) && own == 100000);
+	assert_true(session_price(&then, &busy, &p) == 100 * MS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_in_the_kernel_beyond_its_own_is_the_price),
-		cmocka_unit_test(a_call_has_a_least_and_a_highest_price),
-		cmocka_unit_test(of_little_time_nothing_is_known),
+		cmocka_unit_test_setup(a_call_costs_its_programs_and_the_ways_to_them, setup),
+		cmocka_unit_test_setup(what_cannot_be_measured_is_guessed, setup),
+		cmocka_unit_test(a_process_pays_for_its_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

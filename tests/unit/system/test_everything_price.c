@@ -110,6 +110,7 @@ static int setup(void **state)
 	if (session_alloc(&s, &session_options, NULL))
 		return -1;
 	s->ops = &fake;
+	s->call_price = (struct call_price){ .traps_ns = 1000, .programs_ns = 1000 };
 	s->source = calloc(1, sizeof(*s->source));
 	for (pid_t i = 0; i < nr_processes; i++) {
 		struct process *p;
@@ -124,7 +125,7 @@ static int setup(void **state)
 		snprintf(p->target->comm, sizeof(p->target->comm), "dear");
 	}
 	options = (struct zoom_options){ .session = &session_options, .max_cost = LIMIT / 10 };
-	zooms = (struct zooms){ .options = &options, .call = { .trap_ns = 1000, .program_ns = 1000 } };
+	zooms = (struct zooms){ .options = &options };
 	everything = (struct everything){ .zooms = &zooms, .session = s };
 	memset(is_paused, 0, sizeof(is_paused));
 	left = NULL;

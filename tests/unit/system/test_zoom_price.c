@@ -90,6 +90,7 @@ static struct session *new_session(pid_t pid)
 
 	assert_int_equal(session_alloc(&s, &session_options, NULL), 0);
 	s->ops = &fake;
+	s->call_price = (struct call_price){ .traps_ns = 1000 };
 	s->source = calloc(1, sizeof(*s->source));
 	assert_int_equal(session_new_process(s, &p), 0);
 	p->target = calloc(1, sizeof(*p->target));
@@ -145,7 +146,6 @@ static int setup(void **state)
 		return -1;
 	if (zooms_init(&z, &options))
 		return -1;
-	z.call.trap_ns = 1000;
 	return 0;
 }
 
