@@ -229,6 +229,25 @@ ends_equal() {
 	untouched "$TARGET"
 }
 
+# Each allocator; the lost blocks that were found in per cent, by run, attach and census.
+# bats test_tags=full
+@test "census: verdicts by run, attach and census agree on shapes of containers, with each allocator" {
+	[ -x "$O/tests/verdicts/many" ] || skip "make check-verdicts builds the program"
+	run env HEAPTAP="$HEAPTAP" O="$O" "$ROOT/tests/verdicts/allocators.sh" plain vectors queues freed_arrays \
+		consecutive_pointers
+	echo "$output"
+	[ "$status" -eq 0 ]
+	perl -e 'while (<>) {
+			my (undef, $shape, @cells) = map { s/^ | $//gr } split /\|/;
+			for (grep { / \/ / } @cells) {
+				my ($run, $attach, $census) = split / \/ /;
+				$nr++;
+				$bad .= " $shape: $_" if abs($run - $census) > 2 || abs($run - $attach) > 5 || ($run < 98 && !/false/);
+			}
+		}
+		if ($bad || $nr < 5) { print "differ:$bad\n"; exit 1 }' <<<"$output"
+}
+
 # damaged FILE SEED: write 200 words of nonsense over FILE: small and large numbers, addresses that FILE has, shifted ones
 damaged() {
 	perl -e 'my ($path, $seed) = @ARGV;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Many blocks in one shape, and the verdict of each: many SHAPE BLOCKS [wait|list], as tests/leaks/heap.cc. SHAPE is
- * the number of a name that "many" lists. Blocks that are kept and lost take turns, so that the end of one is the start of
- * the next where an allocator puts no header between them.
+ * the number of a name that "many" lists. Blocks that are kept and lost take turns, so that the end of one is the start
+ * of the next where an allocator puts no header between them.
  */
 #include <malloc.h>
 #include <stdint.h>

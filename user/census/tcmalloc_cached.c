@@ -12,8 +12,8 @@
  * 32 bits, of which the first is the length of the list, and the size. The first class has the size 0, and the last one
  * 256 KiB. Behind all entries are the addresses of the next and the last cache.
  *
- * Central lists are one behind the other in the data, by class. Each has a lock, the class, two heads of lists of spans,
- * two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in use.
+ * Central lists are one behind the other in the data, by class. Each has a lock, the class, two heads of lists of
+ * spans, two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in use.
  */
 
 enum {

@@ -8,8 +8,8 @@
 
 /*
  * Some word of the root leads to a leaf, and a word of the leaf to the description of a span. This has the number of
- * its first page, which says which place in the root the leaf has: so the start of the root is known. Then the words around
- * must be right, too.
+ * its first page, which says which place in the root the leaf has: so the start of the root is known. Then the words
+ * around must be right, too.
  */
 
 enum {
