@@ -307,8 +307,9 @@ soak-random: all $(T)/steady $(T)/sums   ## 10,000 attaches and 2,000 kills of h
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/soak.py -a $(or $(ATTACHES),10000) -k $(or $(KILLS),2000) -s $(or $(SOURCES),bpf$(comma)ptrace$(comma)inline)
 
-check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of heaptap, memcheck and LeakSanitizer, as a table (root)
+check-verdicts: all $(VERDICT_PROGRAMS) $(MANY_PROGRAMS)  ## shapes of leaks: the verdicts of heaptap, memcheck and LeakSanitizer, and by allocator, as tables (root)
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/verdicts/run.pl
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/verdicts/allocators.sh
 
 check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, stacks against gdb (installs the programs; root; some 5 minutes)
 	$(Q)tests/deps.sh peers

@@ -236,7 +236,7 @@ busy_until() {
 	nothing_lost
 	no_notes
 	is .functions.malloc $((bursts * 80000 + 20007))
-	# What breakpoints saw comes before what the code sees. 43 of the blocks that it frees are older than the attach.
+	# Breakpoints saw calls before the code did. 43 of the blocks that it frees are older than the attach.
 	is .totals.collisions 0
 	is .totals.unknown_frees 43
 	[ "$(of_function step_allocates allocs)" -eq 7 ]

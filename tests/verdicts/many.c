@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Many blocks in one shape, and the verdict of each: many SHAPE BLOCKS [wait|list], as tests/leaks/heap.cc. SHAPE is the
- * number of a name that "many" lists. Blocks that are kept and lost take turns, so that the end of one is the start of
- * the next where an allocator puts no header between them.
+ * Many blocks in one shape, and the verdict of each: many SHAPE BLOCKS [wait|list], as tests/leaks/heap.cc. SHAPE is
+ * the number of a name that "many" lists. Blocks that are kept and lost take turns, so that the end of one is the start
+ * of the next where an allocator puts no header between them.
  */
 #include <malloc.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static struct {
 } sums[2];
 static struct listed *listed;
 static size_t nr_listed, nr;
-/* What is kept, outside of the heap. */
+/* Memory of what is kept, outside of the heap. */
 static void **words;
 
 static void *add(void *p, size_t size, int is_lost)
@@ -126,8 +126,8 @@ static void rings(void)
 	}
 }
 
-/* As those of libstdc++: a map, its size, and two positions of four words each. */
-static void deques(void)
+/* As std::deque of libstdc++: a map, its size, and two positions of four words each. */
+static void queues(void)
 {
 	for (size_t i = 0; i < nr; i++) {
 		void **map = kept_block(BLOCK);
@@ -195,7 +195,7 @@ static const struct shape shapes[] = {
 	{ "spans", spans },
 	{ "buffers", buffers },
 	{ "rings", rings },
-	{ "deques", deques },
+	{ "queues", queues },
 	{ "freed_arrays", freed_arrays },
 	{ "freed_lists", freed_lists },
 	{ "consecutive_pointers", consecutive_pointers },

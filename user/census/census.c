@@ -66,6 +66,13 @@ static bool find_live(const void *ctx, taddr_t addr, struct heap_block *out)
 	return true;
 }
 
+static bool may_begin_within(const void *ctx, taddr_t addr)
+{
+	const struct census_block *block = census_find(ctx, addr);
+
+	return block && block->may_begin_within;
+}
+
 /* Memory that holds blocks of the allocator, or is free in its books. Blocks with a mapping of their own are known. */
 static int for_each_own(const void *ctx, int (*visit)(void *visit_ctx, taddr_t start, taddr_t end),
 			void *visit_ctx)
@@ -160,6 +167,8 @@ static int census_read_memory(struct census *c, const struct census_options *o)
 					  .nr_blocks = c->blocks.nr,
 					  .for_each = for_each_live,
 					  .find = find_live,
+					  .may_begin_within =
+						  c->blocks.may_begin_within ? may_begin_within : NULL,
 					  .for_each_own = for_each_own };
 	/* Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
 	const struct scan_options so = { .pointer_mask = o->pointer_mask,

@@ -17,9 +17,10 @@ enum census_state {
 
 struct census_block {
 	u64 addr : 56;
-	u64 state : 8; /* enum census_state */
-	u64 size : 44; /* bytes that the program may use */
-	u64 type : 20; /* index in census_blocks.types; 0 = none */
+	u64 state : 7;		  /* enum census_state */
+	u64 may_begin_within : 1; /* the program may have been given an aligned address in it */
+	u64 size : 44;		  /* bytes that the program may use */
+	u64 type : 20;		  /* index in census_blocks.types; 0 = none */
 };
 _Static_assert(sizeof(struct census_block) == 16, "memory per block");
 
@@ -91,6 +92,7 @@ struct census_blocks {
 	struct census_arena
 		*arenas; /* owned; the first is the main one. Segments with is_mapped count in none */
 	size_t nr_arenas, max_arenas;
+	bool may_begin_within;	   /* some blocks */
 	struct census_sum mapped;  /* live blocks with a mapping of their own */
 	u64 mapped_bytes;	   /* their mappings */
 	struct census_type *types; /* owned; types[first] for those without a word of their own */

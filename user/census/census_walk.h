@@ -79,7 +79,7 @@ bool census_is_anonymous(const struct snapshot_map *map);
 /* The end of the data of a file that begins with mapping @map: the .bss behind counts. 0: this is no data of a file. */
 taddr_t census_data_end(const struct snapshot *snap, size_t map);
 
-/* The same, where the .bss behind may lie in several mappings, and is not the heap of brk. */
+/* As census_data_end(), where the .bss behind may lie in several mappings, and is not the heap of brk. */
 taddr_t census_bss_end(const struct snapshot *snap, size_t map);
 
 /* An allocator that the process has mapped by the name of its file, and that is not @known. Static; NULL = none. */

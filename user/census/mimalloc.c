@@ -12,6 +12,7 @@
 enum {
 	ENTRIES_AT = 264,  /* in a segment */
 	DELAYED_AT = 2840, /* in a heap: blocks that other threads have freed */
+	HAS_ALIGNED = 49,  /* bit of a word of a page */
 	PREFIX = 384,	   /* of a page with blocks of 8 to 1024 bytes */
 	MAX_PREFIXED = 1024,
 	MAX_BLOCKS = 1 << 16, /* of a page */
@@ -45,6 +46,7 @@ static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, struct mimallo
 		words[i] = census_word_of(m->w, p + i * 8);
 	*out = (struct mimalloc_page){ .nr_slices = (u32)words[0],
 				       .capacity = words[1] >> 16 & 0xffff,
+				       .has_aligned = words[1] >> HAS_ALIGNED & 1,
 				       .used = (u32)words[3],
 				       .block = words[3] >> 32,
 				       .lists = { words[2], words[4], words[5] & ~3ULL },
@@ -170,11 +172,15 @@ static int enter_page(void *ctx, const struct census_run *run)
 	if (nr[0] >= 0 && nr[1] >= 0 && p.used + nr[0] + nr[1] != p.capacity)
 		mimalloc_note_damage(m, run->books, "its number of used blocks differs from its lists");
 	for (u32 i = 0; i < run->nr && !err; i++) {
-		if (fb.bits[i / 64] >> i % 64 & 1)
+		if (fb.bits[i / 64] >> i % 64 & 1) {
 			nr_free++;
-		else
-			err = census_enter_block(m->w, run->first + i * run->slot, run->slot);
+			continue;
+		}
+		err = census_enter_block(m->w, run->first + i * run->slot, run->slot);
+		if (!err)
+			m->w->out->blocks[m->w->out->nr - 1].may_begin_within = p.has_aligned;
 	}
+	m->w->out->may_begin_within |= p.has_aligned;
 	m->w->out->arenas[0].bins.blocks += nr_free;
 	m->w->out->arenas[0].bins.bytes += nr_free * run->slot;
 	return err;

@@ -32,6 +32,7 @@ struct mimalloc_page {
 	u32 used;     /* also those in two of the lists of free blocks */
 	u64 block;    /* bytes; 0 = the slices are free */
 	taddr_t lists[3], heap;
+	bool has_aligned; /* programs may have addresses within blocks, which begin there for them */
 };
 
 struct mimalloc {

@@ -93,6 +93,28 @@ static int walk_map(struct tcmalloc *t)
 	return err;
 }
 
+/* Has tcmalloc forgotten the block at @addr itself? It registers an object of its library, which has only a class. */
+static bool is_forgotten(struct tcmalloc *t, taddr_t addr, u64 size)
+{
+	const struct snapshot_map *map;
+	u64 word;
+
+	if (size != t->sizes[1] || !census_words(t->w, addr, &word, 1))
+		return false;
+	map = word ? snapshot_map_find(t->w->snap, word) : NULL;
+	return map && map->ino && strstr(map->path, "/libtcmalloc");
+}
+
+static int tcmalloc_enter_slot(struct tcmalloc *t, taddr_t addr, u64 size)
+{
+	struct census_blocks *out = t->w->out;
+	int err = census_enter_block(t->w, addr, size);
+
+	if (!err && is_forgotten(t, addr, size))
+		out->blocks[out->nr - 1].state = CENSUS_OWN;
+	return err;
+}
+
 /* The blocks of a span of small ones: those that are not in its list. */
 static int tcmalloc_enter_slots(struct tcmalloc *t, const struct census_run *run)
 {
@@ -121,7 +143,7 @@ static int tcmalloc_enter_slots(struct tcmalloc *t, const struct census_run *run
 		tcmalloc_note_damage(t, run->start, "its number of used blocks differs from its list");
 	for (u32 i = 0; i < run->nr && !err; i++)
 		if (!(free_bits[i / 64] >> i % 64 & 1))
-			err = census_enter_block(t->w, run->first + i * run->slot, run->slot);
+			err = tcmalloc_enter_slot(t, run->first + i * run->slot, run->slot);
 	arena->bins.blocks += nr_free;
 	arena->bins.bytes += nr_free * run->slot;
 	return err;

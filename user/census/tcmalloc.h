@@ -2,11 +2,11 @@
 /*
  * The books of gperftools' tcmalloc from 2.6 on, 64 bits, with 48-bit addresses. For user/census/tcmalloc*.c only.
  *
- * A map of two levels has a word for each page: the address of the description of the span that the page belongs to. The
- * root lies in the data of the file that has tcmalloc. Spans that are free or hold one large block have words for their
- * first and last page, those of small blocks for each page, and words of earlier spans remain. A span of small blocks
- * has a list of its free ones. Further free blocks are in the caches of threads, which say what size each class has,
- * and in the central lists of the classes.
+ * A map of two levels has a word for each page: the address of the description of the span that the page belongs to.
+ * The root lies in the data of the file that has tcmalloc. Spans that are free or hold one large block have words for
+ * their first and last page, those of small blocks for each page, and words of earlier spans remain. A span of small
+ * blocks has a list of its free ones. Further free blocks are in the caches of threads, which say what size each class
+ * has, and in the central lists of the classes.
  */
 #pragma once
 

@@ -8,12 +8,12 @@
 #include "user/lib/array.h"
 
 /*
- * The cache of a thread begins with an entry of 32 bytes for each size class: the first free block, four numbers of 32
- * bits, of which the first is the length of the list, and the size. The first class has the size 0, and the last one
+ * The cache of a thread begins with an entry of 32 bytes for each size class: the first free block, four numbers of
+ * 32 bits, of which the first is the length of the list, and the size. The first class has the size 0, and the last one
  * 256 KiB. Behind all entries are the addresses of the next and the last cache.
  *
- * Central lists are one behind the other in the data, by class. Each has a lock, the class, two heads of lists of spans,
- * two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in use.
+ * Central lists are one behind the other in the data, by class. Each has a lock, the class, two heads of lists of
+ * spans, two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in use.
  */
 
 enum {
@@ -41,18 +41,19 @@ enum {
 	SPAN_PREVIOUS = 24,
 };
 
-struct entry {
+struct tcmalloc_list {
 	taddr_t first;
 	u32 length, size;
 };
 
-static bool tcmalloc_cached_read_entry(const struct tcmalloc *t, taddr_t cache, u32 class, struct entry *out)
+static bool tcmalloc_cached_read_entry(const struct tcmalloc *t, taddr_t cache, u32 class,
+				       struct tcmalloc_list *out)
 {
 	u64 words[ENTRY_WORDS];
 
 	if (!census_words(t->w, cache + (taddr_t) class * sizeof(words), words, ENTRY_WORDS))
 		return false;
-	*out = (struct entry){ words[0], (u32)words[1], (u32)words[3] };
+	*out = (struct tcmalloc_list){ words[0], (u32)words[1], (u32)words[3] };
 	return !words[0] == !out->length;
 }
 
@@ -61,7 +62,7 @@ static bool is_cache(struct tcmalloc *t, taddr_t addr)
 {
 	const struct snapshot_map *map = addr % 8 ? NULL : snapshot_map_find(t->w->snap, addr);
 	u32 sizes[TCMALLOC_MAX_CLASSES] = { 0 }, nr = 1;
-	struct entry e;
+	struct tcmalloc_list e;
 
 	if (!map || !census_is_anonymous(map) || !tcmalloc_cached_read_entry(t, addr, 0, &e) || e.size ||
 	    e.first)
@@ -155,11 +156,11 @@ static s64 tcmalloc_cached_mark_list(struct tcmalloc *t, taddr_t at, u32 class, 
 static int mark_cache(struct tcmalloc *t, taddr_t cache)
 {
 	for (u32 class = 1; class < t->nr_classes; class ++) {
-		struct entry e;
+		struct tcmalloc_list e;
 		s64 nr;
 
 		if (!tcmalloc_cached_read_entry(t, cache, class, &e))
-			e = (struct entry){ 0 };
+			e = (struct tcmalloc_list){ 0 };
 		nr = tcmalloc_cached_mark_list(t, e.first, class, e.length, CENSUS_CACHED);
 		if (nr < 0)
 			return (int)nr;
@@ -189,6 +190,17 @@ static bool is_central(const struct tcmalloc *t, taddr_t at, u32 class)
 	       is_head(t, at + CENTRAL_EMPTY) && is_head(t, at + CENTRAL_FILLED);
 }
 
+/* Bytes from the central list of the first class at @at to the next one; 0 = none is there. */
+static u64 central_step(const struct tcmalloc *t, taddr_t at)
+{
+	if (!is_central(t, at, 1))
+		return 0;
+	for (u64 step = CENTRAL_NR; step <= CENTRAL_BYTES + CENTRAL_MORE; step += 8)
+		if (is_central(t, at + step, 2) && is_central(t, at + 2 * step, 3))
+			return step;
+	return 0;
+}
+
 /* Find the central list of the first class that has a size, and *@step to the next one. 0 = not found. */
 static taddr_t find_central(const struct tcmalloc *t, u64 *step)
 {
@@ -197,13 +209,9 @@ static taddr_t find_central(const struct tcmalloc *t, u64 *step)
 		size_t nr = tcmalloc_read_words(t, page, words);
 
 		for (size_t i = 0; i < nr; i++) {
-			taddr_t at = page + i * 8 - CENTRAL_CLASS;
-
-			if (words[i] != 1 || !is_central(t, at, 1))
-				continue;
-			for (*step = CENTRAL_NR; *step <= CENTRAL_BYTES + CENTRAL_MORE; *step += 8)
-				if (is_central(t, at + *step, 2) && is_central(t, at + 2 * *step, 3))
-					return at;
+			*step = words[i] == 1 ? central_step(t, page + i * 8 - CENTRAL_CLASS) : 0;
+			if (*step)
+				return page + i * 8 - CENTRAL_CLASS;
 		}
 	}
 	return 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Finds the map of pages of tcmalloc in the data of a file, by what must be true of it. */
 #include <errno.h>
+#include <string.h>
 
 #include "user/census/tcmalloc.h"
 #include "user/lib/array.h"
 
 /*
- * Some word of the root leads to a leaf, and a word of the leaf to the description of a span. This has the number of its
- * first page, which says which place in the root the leaf has: so the start of the root is known. Then the words around
- * must be right, too.
+ * Some word of the root leads to a leaf, and a word of the leaf to the description of a span. This has the number of
+ * its first page, which says which place in the root the leaf has: so the start of the root is known. Then the words
+ * around must be right, too.
  */
 
 enum {
@@ -129,7 +130,8 @@ int tcmalloc_find(struct tcmalloc *t)
 		return -ENOENT;
 	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
 		t->data_start = snap->maps[i].start;
-		t->data_end = census_bss_end(snap, i);
+		/* In the variant for debugging each block has a header. */
+		t->data_end = strstr(snap->maps[i].path, "_debug.so") ? 0 : census_bss_end(snap, i);
 		for (size_t k = 0; k < ARRAY_SIZE(shifts) && err == -ENOENT; k++) {
 			t->shift = shifts[k];
 			t->leaf_bits = (TCMALLOC_ADDRESS_BITS - t->shift + 1) / 2;

@@ -63,6 +63,8 @@ struct scan_books {
 			void *visit_ctx);
 	/* The block at @addr. NULL if for_each() is the only way. */
 	bool (*find)(const void *ctx, taddr_t addr, struct heap_block *out);
+	/* May the program have been given an aligned address within the block at @addr, not its start? NULL: no. */
+	bool (*may_begin_within)(const void *ctx, taddr_t addr);
 	/* For is_partial and keeps_freed: heap_cover() at the moment of the stop. NULL, or returns NULL: not known. */
 	const struct cover_map *(*cover)(const void *ctx);
 	/* Visit the memory that belongs to the allocator alone, by address, as for_each(). NULL: not known. */

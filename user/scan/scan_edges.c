@@ -356,6 +356,15 @@ bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
 	return false;
 }
 
+/* Is @offset the first place in @block with some alignment, of more than two words, at which it may begin? */
+static bool edges_is_aligned_start(const struct scan *s, u32 block, u64 offset)
+{
+	taddr_t start = s->blocks[block].addr, at = start + offset, alignment = at & -at;
+
+	return s->books.may_begin_within && offset < alignment && alignment > 2U * s->word_size &&
+	       s->books.may_begin_within(s->books.ctx, start);
+}
+
 bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 {
 	u32 flags = s->blocks[block].flags;
@@ -368,6 +377,8 @@ bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 		return true;
 	if (offset == 3U * s->word_size && (flags & BLOCK_STDSTRING))
 		return true;
-	return (flags & BLOCK_VPTRS) && offset % s->word_size == 0 &&
-	       edge_has_vptr(&s->edges, block, offset / s->word_size);
+	if ((flags & BLOCK_VPTRS) && offset % s->word_size == 0 &&
+	    edge_has_vptr(&s->edges, block, offset / s->word_size))
+		return true;
+	return edges_is_aligned_start(s, block, offset);
 }

@@ -331,9 +331,7 @@ static int switch_over(struct inline_source *s, struct target *target, struct in
 	t->awaits_code = t->is_declined = false;
 	t->open_ns = clock_now_ns();
 	nr = place_and_open(s, target, source_bpf.update);
-	if (nr < 0)
-		return nr;
-	return t->is_declined ? -EOPNOTSUPP : 0;
+	return nr < 0 ? nr : t->is_declined ? -EOPNOTSUPP : 0;
 }
 
 static bool source_inline_awaits_code(const struct source *source, pid_t pid)
@@ -449,9 +447,7 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
 {
 	struct inline_target *parent = inline_source_find(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
-	int nr = parent && rec->time_ns >= parent->open_ns
-			 ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status)
-			 : 0;
+	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
 	struct process_event ev = *rec;
 	int err = nr < 0 ? nr : source_inline_add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
 
@@ -470,14 +466,12 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
  */
 static int poll_before(struct inline_source *s, struct inline_target *t, const struct event_header *rec)
 {
-	/* A stack belongs to no moment. What breakpoints saw before the code came is older than all calls in the rings. */
-	if (rec->kind == EVENT_STACK || record_time(rec) < t->open_ns)
-		return 0;
-	if (rec->kind == EVENT_NOTE)
-		return inline_target_poll_until(t, s->sink, ((const struct note_event *)rec)->time_ns,
-						((const struct note_event *)rec)->number);
-	if (rec->kind >= EVENT_ALLOC && rec->kind <= EVENT_REALLOC_END)
-		return inline_target_poll_until(t, s->sink, ((const struct heap_event *)rec)->time_ns, 0);
+	u32 number = rec->kind == EVENT_NOTE ? ((const struct note_event *)rec)->number : 0;
+
+	if (rec->kind == EVENT_STACK)
+		return 0; /* it belongs to no moment */
+	if (rec->kind == EVENT_NOTE || record_kinds[rec->kind].role == RECORD_HEAP)
+		return inline_target_poll_until(t, s->sink, record_time(rec), number);
 	return inline_target_poll(t, s->sink, rec->kind == EVENT_EXIT);
 }
 
