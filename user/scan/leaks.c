@@ -99,8 +99,9 @@ static int leaks_begin(void *arg)
 					 .pointer_mask = f->options->pointer_mask,
 					 .want_unaligned = f->options->want_unaligned,
 					 .is_unwanted = f->options->is_unwanted };
-	const struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
+	struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
 
+	books.stacks = IS_AGENT ? NULL : f->options->stacks;
 	return scan_new(&f->scan, &books, &so);
 }
 
