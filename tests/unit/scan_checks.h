@@ -40,6 +40,27 @@ static void scan_all(void)
 	assert_int_equal(scan_judge(w.scan), 0);
 }
 
+/* For books that can be asked, too. */
+static inline bool find_block(const void *ctx, taddr_t addr, struct heap_block *out)
+{
+	for (size_t i = 0; i < w.nr_blocks; i++) {
+		if (w.blocks[i].addr != addr)
+			continue;
+		*out = w.blocks[i];
+		return true;
+	}
+	return ctx != NULL;
+}
+
+static inline void scan_with_callers(void)
+{
+	const struct scan_books with_find = { .for_each = each_block, .find = find_block };
+
+	assert_int_equal(scan_new(&w.scan, &with_find, &w.options), 0);
+	assert_int_equal(scan_read(w.scan, &w.snap), 0);
+	assert_int_equal(scan_judge(w.scan), 0);
+}
+
 static struct scan_block_info info_of(taddr_t addr)
 {
 	struct scan_block_info info;

@@ -12,6 +12,7 @@
 #include "user/census/census_why_type.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
+#include "user/report/report_hint.h"
 
 static void census_json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
 {
@@ -99,6 +100,7 @@ static void json_verdicts(struct json *j, const struct census *c)
 		census_json_sum(j, scan_verdict_name(v), r.sums.of[v].blocks, r.sums.of[v].bytes);
 	json_u64(j, "scanned_bytes", r.scanned_bytes);
 	json_u64(j, "skipped_bytes", r.skipped_bytes);
+	report_hint_json(j, &r);
 	json_object_end(j);
 }
 

@@ -15,6 +15,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/wrap.h"
+#include "user/report/report_hint.h"
 
 enum { MAX_FIRSTS = 20 }; /* rows of first words, unless -n says otherwise: each string may have its own */
 
@@ -74,6 +75,13 @@ static void census_text_print_head(FILE *out, const struct census *c)
 	fprintf(out, "; %s live in %s block%s; %s free in the allocator\n", human_bytes(live.bytes).text,
 		human_count(live.blocks).text, census_text_plural(live.blocks),
 		human_bytes(census_free_bytes(&c->blocks)).text);
+	if (c->scan) {
+		struct scan_result r = scan_result(c->scan);
+		char text[REPORT_HINT_TEXT];
+
+		report_hint_tagged(text, &r);
+		fprintf(out, "%s%s", text, *text ? "\n" : "");
+	}
 }
 
 /* The parts of the process that the core does not have. */
@@ -193,6 +201,18 @@ static void print_arenas(FILE *out, const struct census *c, const struct census_
 		fprintf(out, "  ... and %s more\n", human_count(b->nr_arenas - nr).text);
 }
 
+/* Reachable blocks that only pointers behind a header lead to. */
+static void print_behind(FILE *out, const struct census *c)
+{
+	struct scan_result r = scan_result(c->scan);
+	char text[REPORT_HINT_TEXT];
+
+	report_hint_behind(text, &r);
+	if (*text)
+		fprintf(out, "  %s in %s block%s %s\n", human_bytes(r.behind.bytes).text,
+			human_count(r.behind.blocks).text, census_text_plural(r.behind.blocks), text);
+}
+
 static void print_verdicts(FILE *out, const struct census *c)
 {
 	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
@@ -207,6 +227,7 @@ static void print_verdicts(FILE *out, const struct census *c)
 		census_text_print_row(out, scan_verdict_name(verdicts[i]), sum.bytes, sum.blocks,
 				      census_live(&c->blocks).bytes);
 	}
+	print_behind(out, c);
 }
 
 static int print_sizes(FILE *out, const struct census *c, const struct census_report_options *o)

@@ -16,6 +16,7 @@
 #include "user/report/json_tables.h"
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
+#include "user/report/report_hint.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_rows.h"
@@ -208,6 +209,8 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	json_u64(j, "skipped_bytes", l->result.skipped_bytes);
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
 	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
+	if (!IS_AGENT)
+		report_hint_json(j, &l->result);
 	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
 	err = !IS_AGENT && l->asked ? report_why_json(j, "why", r, p, ids, l->asked) : 0;
 	json_object_end(j);

@@ -14,6 +14,7 @@
 #include "user/lib/escape.h"
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
+#include "user/report/report_hint.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
@@ -317,6 +318,19 @@ static void text_changes(struct text *t, const struct leaks *l)
 	}
 }
 
+/* Reachable blocks that only pointers behind a header lead to. */
+static void text_behind(struct text *t, const struct scan_result *r)
+{
+	char text[REPORT_HINT_TEXT];
+
+	report_hint_behind(text, r);
+	if (!*text)
+		return;
+	line_begin(t, "");
+	sum_item(t, &r->behind, text);
+	line_end(t);
+}
+
 /* The verdicts, and the cost of the scan. */
 static void text_scan(struct text *t, const struct leaks *l)
 {
@@ -339,6 +353,8 @@ static void text_scan(struct text *t, const struct leaks *l)
 					 human_count(l->suppressed.blocks).text, plural(l->suppressed.blocks),
 					 human_bytes(l->suppressed.bytes).text);
 	line_end(t);
+	if (!IS_AGENT)
+		text_behind(t, &l->result);
 	if (!IS_AGENT)
 		text_changes(t, l);
 	line_begin(t, "scan");

@@ -3,6 +3,7 @@
 #include "user/report/report_text.h"
 
 #include "user/lib/escape.h"
+#include "user/report/report_hint.h"
 #include "user/report/report_verdict.h"
 #include "user/source/source.h"
 
@@ -40,6 +41,17 @@ static void doubt_line(struct text *t, const struct report_process *p)
 	putc('\n', t->out);
 }
 
+/* Are the lost blocks held by pointers that heaptap was not told how to read? */
+static void tagged_line(struct text *t, const struct report_process *p)
+{
+	char text[REPORT_HINT_TEXT] = "";
+
+	if (p->leaks && p->leaks->has_verdict)
+		report_hint_tagged(text, &p->leaks->result);
+	if (*text)
+		fprintf(t->out, "%s\n", text);
+}
+
 int text_verdict(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	struct report_verdict v;
@@ -55,6 +67,8 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 	fprintf(t->out, "%s\n", v.text + v.nr_bad);
 	if (!p->unwatched)
 		doubt_line(t, p);
+	if (!IS_AGENT)
+		tagged_line(t, p);
 	if (p->ending) {
 		escape_text(t->out, p->ending);
 		putc('\n', t->out);

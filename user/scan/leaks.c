@@ -101,6 +101,7 @@ static int leaks_begin(void *arg)
 					 .want_unaligned = f->options->want_unaligned,
 					 .is_unwanted = f->options->is_unwanted };
 
+	f->books.stacks = IS_AGENT ? NULL : f->options->stacks;
 	return scan_new(&f->scan, &f->books, &so);
 }
 

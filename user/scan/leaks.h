@@ -63,6 +63,7 @@ struct leaks {
 struct leaks_options {
 	pid_t pid;
 	const struct heap *heap;
+	const struct stack_table *stacks; /* of the heap; NULL = not known */
 	u64 max_pause_ns;
 	enum snapshot_way way;
 	u32 nr_jobs;					   /* snapshot.nr_jobs */
@@ -74,10 +75,9 @@ struct leaks_options {
 	const struct snapshot_holder *holder;		   /* snapshot_options.holder */
 	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options.copying */
 	const struct kernel_words *kernel;		   /* snapshot_options.kernel */
-	bool is_partial, keeps_freed;			   /* scan_options */
+	bool is_partial, keeps_freed, want_unaligned;	   /* scan_options */
 	bool has_losses;				   /* allocations were lost */
 	u64 pointer_mask;
-	bool want_unaligned;
 	u32 nr_whys; /* find examples for so many callers that lost blocks possibly, and so many that hold blocks */
 	taddr_t why_addr;	       /* find the chain of this block; 0 = none */
 	u32 nr_samples, content_bytes; /* as in leak_samples_init() */

@@ -17,21 +17,12 @@
 
 #include "user/lib/types.h"
 #include "user/heap/heap.h"
+#include "user/scan/scan_result.h"
 #include "user/scan/snapshot.h"
 
 struct scan;
 struct cover_map;
-
-/* Valgrind's four kinds of blocks, and unsure. */
-enum scan_verdict {
-	SCAN_NONE,	/* not judged yet */
-	SCAN_REACHABLE, /* a root leads to it along pointers to starts of blocks */
-	SCAN_POSSIBLE,	/* reached too, but each chain has a pointer into the middle of a block */
-	SCAN_DEFINITE,	/* lost, and no other lost block leads to it. In a cycle: the oldest block */
-	SCAN_INDIRECT,	/* lost, because its leader is: the definite block that leads to it */
-	SCAN_UNSURE,	/* not known */
-	NR_SCAN_VERDICTS
-};
+struct stack_table;
 
 /* Pointers into the middle of a block that count as pointers to its start, because C++ or GLib makes them. */
 enum scan_heuristic {
@@ -67,27 +58,11 @@ struct scan_books {
 	bool (*may_begin_within)(const void *ctx, taddr_t addr);
 	/* For is_partial and keeps_freed: heap_cover() at the moment of the stop. NULL, or returns NULL: not known. */
 	const struct cover_map *(*cover)(const void *ctx);
+	const struct stack_table
+		*stacks; /* borrowed; only where ctx is a heap: of its rows. NULL: not known */
 	/* Visit the memory that belongs to the allocator alone, by address, as for_each(). NULL: not known. */
 	int (*for_each_own)(const void *ctx, int (*visit)(void *visit_ctx, taddr_t start, taddr_t end),
 			    void *visit_ctx);
-};
-
-struct scan_sum {
-	u64 blocks, bytes;
-};
-
-/* Sums by verdict. SCAN_DEFINITE does not include SCAN_INDIRECT. */
-struct scan_sums {
-	struct scan_sum of[NR_SCAN_VERDICTS];
-};
-
-struct scan_result {
-	struct scan_sums sums;
-	u64 scanned_bytes; /* of roots and blocks */
-	u64 skipped_bytes; /* memory that could not be read */
-	u64 nr_unstopped;  /* threads that could not be stopped */
-	u64 nr_overlaps;   /* blocks that overlap others; they are unsure */
-	bool is_complete; /* nothing was skipped, all threads were stopped; else no block is definite or indirect */
 };
 
 /* The verdict on one block. */

@@ -390,6 +390,8 @@ void scan_free(struct scan *s)
 	parts_free(s);
 	roots_fini(&s->roots);
 	free(s->ends);
+	free(s->behind);
+	free(s->tagged);
 	free(s->drained);
 	free(s->buckets);
 	free(s->spans);

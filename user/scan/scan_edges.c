@@ -369,7 +369,7 @@ bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 {
 	u32 flags = s->blocks[block].flags;
 
-	if (!offset)
+	if (!offset || (!IS_AGENT && s->behind && s->behind[block / 64] >> block % 64 & 1))
 		return true;
 	if (offset == s->word_size && (flags & BLOCK_NEWARRAY))
 		return true;

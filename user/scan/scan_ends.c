@@ -5,7 +5,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/scan/scan_state.h"
+#include "user/scan/scan_shapes.h"
 
 /*
  * One pair of words does not say it: two pointers side by side look like begin and end. The callers of the blocks do.

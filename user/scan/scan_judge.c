@@ -7,6 +7,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
+#include "user/scan/scan_shapes.h"
 #include "user/scan/scan_walk.h"
 
 /*
@@ -232,6 +233,23 @@ static int judge_lost(struct scan *s, const struct spread *spread)
 	return err;
 }
 
+/* Find the reachable and the possible blocks. Where callers keep their blocks behind headers, do so again. */
+static int judge_reached(struct scan *s, struct spread *spread)
+{
+	int err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
+
+	if (!err)
+		err = parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
+	if (IS_AGENT || err || spread->nr_possible < SCAN_MIN_BEHIND)
+		return err;
+	err = scan_find_behind(s);
+	if (err || !s->behind)
+		return err;
+	spread_undo_possible(spread);
+	err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
+	return err ? err : parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
+}
+
 /* Make verdicts unsure that cannot be given, but keep the leaders. Then compute the sums. */
 static void settle_sums(struct scan *s)
 {
@@ -248,6 +266,11 @@ static void settle_sums(struct scan *s)
 			b->verdict = SCAN_UNSURE;
 		if ((b->flags & BLOCK_TAINTED) || ((b->flags & BLOCK_YOUNG) && b->verdict == SCAN_POSSIBLE))
 			b->verdict = SCAN_UNSURE;
+		if (!IS_AGENT && s->behind && b->verdict == SCAN_REACHABLE &&
+		    s->behind[i / 64] >> i % 64 & 1) {
+			s->result.behind.blocks++;
+			s->result.behind.bytes += scan_block_size(s, i);
+		}
 		sum = &sums.of[b->verdict];
 		sum->blocks += !has_parts || !parts_has(s, i);
 		sum->bytes += b->size == BLOCK_BIG ? scan_block_size(s, i) : b->size;
@@ -272,9 +295,7 @@ int scan_judge(struct scan *s)
 	err = spread_init(&spread, s);
 	if (err)
 		return err;
-	err = parts_spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
-	if (!err)
-		err = parts_spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
+	err = judge_reached(s, &spread);
 	if (!err)
 		err = parts_spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
 	if (!err)
@@ -283,6 +304,8 @@ int scan_judge(struct scan *s)
 	if (!err) {
 		parts_join_lost(s);
 		settle_sums(s);
+		if (!IS_AGENT)
+			scan_count_tagged(s);
 	}
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "user/lib/array.h"
 #include "user/scan/scan_filter.h"
 #include "user/scan/scan_look.h"
+#include "user/scan/scan_shapes.h"
 
 enum {
 	MAX_VTABLE_READS = 100000, /* of one part; beyond that SCAN_MULTIPLE is switched off */
@@ -28,6 +29,7 @@ void looker_fini(struct looker *r)
 	edge_part_fini(&r->edges);
 	free(r->hits);
 	free(r->heads);
+	free(r->tagged);
 }
 
 /* Note that a root points to @block. */
@@ -209,14 +211,17 @@ static int take_native(struct looker *r, const u8 *p, size_t nr, u64 where, u64 
 		r->next_found++;
 	while (r->next_found < r->nr_found && r->found[r->next_found] < to) {
 		u32 at = r->found[r->next_found++];
-		struct candidate *c = &r->candidates[r->nr++];
+		struct candidate *c = &r->candidates[r->nr];
 		int err;
 
 		memcpy(&c->value, r->data + (size_t)8 * at, 8);
 		c->value &= r->facts->mask;
 		c->where = where + step * (at - from);
 		c->at = at;
-		err = r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
+		if (!IS_AGENT && c->value - r->s->lo >= r->s->hi - r->s->lo)
+			err = looker_note_tagged(r, c->value);
+		else
+			err = ++r->nr == NR_CANDIDATES ? scan_look_flush(r) : 0;
 		if (err)
 			return err;
 	}
@@ -689,7 +694,9 @@ static int look_at_next(struct looker *r, const struct snapshot_chunk *chunk, ta
 int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 {
 	const struct scan *s = r->s;
-	const struct scan_filter filter = { r->facts->mask, s->lo, s->hi - s->lo };
+	/* A word with marks in its upper bits passes, too. */
+	u64 mask = IS_AGENT || s->hi > SCAN_ADDRESS ? UINT64_MAX : SCAN_ADDRESS;
+	const struct scan_filter filter = { r->facts->mask & mask, s->lo, s->hi - s->lo };
 	taddr_t addr = chunk->addr, end = chunk->addr + chunk->len;
 	int err = 0;
 

@@ -74,6 +74,9 @@ struct looker {
 	size_t nr_hits, max_hits;
 	struct block_head *heads; /* owned */
 	size_t nr_heads, max_heads;
+	u32 *tagged; /* owned; blocks that words with marks in the upper bits lead to, and then in the low bits */
+	size_t nr_tagged, max_tagged;
+	bool has_low_marks; /* some of these words have such marks, too */
 	u64 scanned_bytes;
 	bool has_ends; /* some pointers may mean the end of the block before */
 	u32 nr_vtable_reads;

@@ -8,6 +8,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_look.h"
+#include "user/scan/scan_shapes.h"
 
 enum {
 	MIN_ROOT_REFS = 65536,
@@ -49,6 +50,8 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 			__builtin_prefetch(&s->blocks[r->hits[i + AHEAD].block]);
 		err = enter_root(s, &r->hits[i]);
 	}
+	if (!err && !IS_AGENT)
+		err = scan_enter_tagged(s, r);
 	s->has_ends |= r->has_ends;
 	s->result.scanned_bytes += r->scanned_bytes;
 	r->nr_heads = r->nr_hits = 0;

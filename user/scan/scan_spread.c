@@ -192,7 +192,20 @@ static void judge_seen(struct spread *sp, enum scan_verdict verdict)
 
 		for (u64 left = sp->seen[w] & ~sp->judged[w]; left; left &= left - 1)
 			blocks[__builtin_ctzll(left)].verdict = verdict;
+		if (!IS_AGENT && verdict == SCAN_POSSIBLE)
+			sp->nr_possible += (u32)__builtin_popcountll(sp->seen[w] & ~sp->judged[w]);
 		sp->judged[w] = sp->seen[w];
+	}
+}
+
+void spread_undo_possible(struct spread *sp)
+{
+	for (u32 i = 0; i < sp->s->nr; i++) {
+		if (sp->s->blocks[i].verdict != SCAN_POSSIBLE)
+			continue;
+		sp->s->blocks[i].verdict = SCAN_NONE;
+		scan_spread_clear(sp->seen, i);
+		scan_spread_clear(sp->judged, i);
 	}
 }
 

@@ -14,6 +14,7 @@ struct spread {
 	u32 nr_waiting;	     /* bits set in waiting */
 	u32 depth;	  /* of the stack of blocks to follow, which lies in the links of the first blocks */
 	u32 limit;	  /* most blocks on the stack */
+	u32 nr_possible;  /* blocks that were judged so */
 	bool only_starts; /* follow only pointers to starts of blocks */
 };
 
@@ -27,6 +28,9 @@ void spread_fini(struct spread *sp);
  * blocks. 0 or -ECANCELED.
  */
 int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict) __must_check;
+
+/* Take the possible verdicts back. */
+void spread_undo_possible(struct spread *sp);
 
 /*
  * The bits of the blocks of @word, from word * SPREAD_WORD on, that nothing has led to yet: after the last verdict, the

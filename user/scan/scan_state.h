@@ -75,10 +75,13 @@ struct scan {
 	u64 first_order, last_order; /* of the oldest and of the youngest block */
 	u8 order_shift;		     /* units of their ages: scan_judge.c */
 	u64 *ends;		     /* owned; as in struct edge_store; NULL: no bits */
-	bool has_ends;		     /* some pointers may mean the end of the block before */
-	bool has_pending;	     /* a block is in a realloc: its contents may lie in a new copy already */
-	struct scan_parts *parts;    /* owned; NULL unless a mapping was split */
-	struct scan_big *big;	     /* owned; by address */
+	u64 *behind; /* owned; bits: pointers to the middle count as ones to the start; NULL: no bits */
+	u64 *tagged; /* owned; bits: words with marks lead to these blocks; NULL: no bits */
+	bool has_low_marks;	  /* such words have marks in the low bits, too */
+	bool has_ends;		  /* some pointers may mean the end of the block before */
+	bool has_pending;	  /* a block is in a realloc: its contents may lie in a new copy already */
+	struct scan_parts *parts; /* owned; NULL unless a mapping was split */
+	struct scan_big *big;	  /* owned; by address */
 	size_t nr_big, max_big;
 	struct scan_span *spans; /* owned */
 	size_t nr_spans;
@@ -142,9 +145,6 @@ static inline taddr_t scan_block_end(const struct scan *s, u32 block)
 
 	return block + 1 < s->nr && s->blocks[block + 1].addr < end ? s->blocks[block + 1].addr : end;
 }
-
-/* scan_ends.c: decide what pointers mean that are the end of one block and the start of the next. 0 or -ENOMEM. */
-int scan_find_ends(struct scan *s) __must_check;
 
 /* True if a pointer @offset bytes into @block counts as one to its start. */
 bool scan_is_start(const struct scan *s, u32 block, u64 offset);

@@ -336,6 +336,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	struct leaks_options lo = {
 		.pid = p->target->pid,
 		.heap = p->heap,
+		.stacks = s->stacks,
 		.way = (enum snapshot_way)v->snapshot,
 		.nr_jobs = v->nr_jobs,
 		.max_copy = v->max_copy,

@@ -101,6 +101,11 @@ int stream_scan_begin(struct stream_scan_state *st, const struct session *s, str
 	l->result.skipped_bytes = rec->skipped_bytes;
 	l->result.nr_unstopped = rec->nr_unstopped;
 	l->result.nr_overlaps = rec->nr_overlaps;
+	l->result.behind = source_recording_scan_sum_of(&rec->behind);
+	for (u32 i = 0; i < SCAN_NR_HEADERS; i++)
+		l->result.headers[i] = (u16)(rec->headers >> 16 * i);
+	l->result.tagged = source_recording_scan_sum_of(&rec->tagged);
+	l->result.tag_mask = rec->tag_mask;
 	source_recording_scan_copy_sums(&l->result.sums, rec->sums);
 	return index_rows(st, session_heap_of(p));
 }

@@ -413,6 +413,16 @@ static void put_why(struct recorder *r, const struct leak_why *why, const struct
 	}
 }
 
+/* Facts about the pointers of the program. */
+static void recorder_put_hints(struct stream_scan *rec, const struct scan_result *r)
+{
+	rec->behind = recorder_sum_of(&r->behind);
+	for (u32 i = 0; i < SCAN_NR_HEADERS; i++)
+		rec->headers |= (u64)r->headers[i] << 16 * i;
+	rec->tagged = recorder_sum_of(&r->tagged);
+	rec->tag_mask = r->tag_mask;
+}
+
 void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
 		   bool is_exiting)
 {
@@ -432,6 +442,8 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	rec.nr_unstopped = l->result.nr_unstopped;
 	rec.nr_overlaps = l->result.nr_overlaps;
 	rec.why = l->why;
+	if (!IS_AGENT)
+		recorder_put_hints(&rec, &l->result);
 	rec.left_out = recorder_sum_of(&l->left_out);
 	rec.fresh = recorder_sum_of(&l->fresh);
 	rec.again = recorder_sum_of(&l->again);

@@ -109,6 +109,12 @@ static const struct stream_field scan_fields[] = {
 	SUM(stream_scan, again),
 	STRING(stream_scan, why),
 	NUMBER(stream_scan, word_size),
+#if !IS_AGENT
+	SUM(stream_scan, behind),
+	NUMBER(stream_scan, headers),
+	SUM(stream_scan, tagged),
+	NUMBER(stream_scan, tag_mask),
+#endif
 };
 
 static const struct stream_field scan_row_fields[] = {

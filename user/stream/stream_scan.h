@@ -25,6 +25,9 @@ struct stream_scan {
 	u64 pause_ns, max_pause_ns, scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps;
 	struct stream_sum sums[STREAM_NR_VERDICTS];
 	struct stream_sum left_out, fresh, again;
+	struct stream_sum behind, tagged;
+	u64 headers; /* 16 bits each, the first one in the low bits */
+	u64 tag_mask;
 	const char *why; /* why there is no verdict */
 };
 

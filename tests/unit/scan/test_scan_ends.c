@@ -10,26 +10,6 @@ static taddr_t in_row(u32 n)
 	return block_at(HEAP + 0x1000 + SIZE * n, SIZE);
 }
 
-static bool find_block(const void *ctx, taddr_t addr, struct heap_block *out)
-{
-	for (size_t i = 0; i < w.nr_blocks; i++) {
-		if (w.blocks[i].addr != addr)
-			continue;
-		*out = w.blocks[i];
-		return true;
-	}
-	return ctx != NULL;
-}
-
-static void scan_with_callers(void)
-{
-	const struct scan_books with_find = { .for_each = each_block, .find = find_block };
-
-	assert_int_equal(scan_new(&w.scan, &with_find, &w.options), 0);
-	assert_int_equal(scan_read(w.scan, &w.snap), 0);
-	assert_int_equal(scan_judge(w.scan), 0);
-}
-
 /* Put the @nr @words at @at; returns where the next ones may be. */
 static taddr_t put_words(taddr_t at, const u64 *words, size_t nr)
 {

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Verdicts on blocks that a program keeps by pointers behind a header, and by pointers with marks in their bits. */
+#include "tests/unit/scan_checks.h"
+
+enum { NR = 24, NR_LOST = 3 };
+
+/* Make NR blocks, and a pointer @offset bytes into each, at @at. */
+static void keep_behind(taddr_t to[NR], taddr_t at, u64 offset)
+{
+	for (u32 i = 0; i < NR; i++) {
+		to[i] = block((u32)w.nr_blocks);
+		put(at + 8 * i, to[i] + offset);
+	}
+}
+
+/* All pointers to the blocks of a size lead to one offset: they hold them. A block without a pointer is lost. */
+static void one_header(void **state)
+{
+	taddr_t kept[NR], lost[NR_LOST];
+	struct scan_result r;
+
+	(void)state;
+	keep_behind(kept, GLOBALS, 16);
+	for (u32 i = 0; i < NR_LOST; i++)
+		lost[i] = block((u32)w.nr_blocks);
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(kept[i], SCAN_REACHABLE);
+	for (u32 i = 0; i < NR_LOST; i++)
+		assert_verdict(lost[i], SCAN_DEFINITE);
+	r = scan_result(w.scan);
+	assert_int_equal(r.behind.blocks, NR);
+	assert_int_equal(r.behind.bytes, NR * 64);
+	assert_int_equal(r.headers[0], 16);
+	assert_int_equal(r.headers[1], 0);
+}
+
+/* Blocks behind headers hold others so, and those hold more by their starts. */
+static void chains_behind_headers(void **state)
+{
+	taddr_t kept[NR], inner[NR], last[NR];
+
+	(void)state;
+	keep_behind(kept, GLOBALS, 8);
+	for (u32 i = 0; i < NR; i++) {
+		inner[i] = block((u32)w.nr_blocks);
+		last[i] = block((u32)w.nr_blocks);
+		put(kept[i] + 16, inner[i] + 8);
+		put(inner[i] + 24, last[i]);
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++) {
+		assert_verdict(kept[i], SCAN_REACHABLE);
+		assert_verdict(inner[i], SCAN_REACHABLE);
+		assert_verdict(last[i], SCAN_REACHABLE);
+	}
+	assert_int_equal(scan_result(w.scan).behind.blocks, 2 * NR);
+}
+
+/* Two headers, as of strings of different lengths, the frequent one first; blocks of another size beside them. */
+static void two_headers(void **state)
+{
+	taddr_t kept[NR], others[NR], plain = block_at(HEAP + 0x10, 32);
+	struct scan_result r;
+
+	(void)state;
+	put(GLOBALS, plain);
+	keep_behind(kept, GLOBALS + 8, 1);
+	keep_behind(others, GLOBALS + 8 + 8 * NR, 3);
+	put(GLOBALS + 16 + 16 * NR, block((u32)w.nr_blocks) + 3);
+	scan_with_callers();
+	r = scan_result(w.scan);
+	assert_int_equal(r.behind.blocks, 2 * NR + 1);
+	assert_int_equal(r.headers[0], 3);
+	assert_int_equal(r.headers[1], 1);
+	assert_int_equal(r.sums.of[SCAN_POSSIBLE].blocks, 0);
+}
+
+/* Pointers that lead anywhere are old ones; and few blocks say nothing. */
+static void no_header(void **state)
+{
+	taddr_t kept[NR];
+
+	(void)state;
+	for (u32 i = 0; i < NR; i++) {
+		kept[i] = block((u32)w.nr_blocks);
+		put(GLOBALS + 8 * i, kept[i] + 1 + i * 2);
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(kept[i], SCAN_POSSIBLE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.nr_blocks = NR / 2;
+	for (u32 i = 0; i < NR / 2; i++)
+		put(GLOBALS + 8 * i, kept[i] + 16);
+	scan_with_callers();
+	for (u32 i = 0; i < NR / 2; i++)
+		assert_verdict(kept[i], SCAN_POSSIBLE);
+}
+
+/* A word with a counter above 48 bits holds nothing, but the scan says that such words lead to the lost blocks. */
+static void marked_pointers(void **state)
+{
+	taddr_t first = block(1), second = block(2), job = block(3), lost = block(4);
+	struct scan_result r;
+
+	(void)state;
+	put(GLOBALS, 0x0007000000000000ULL | first);
+	put(first, 0x1234000000000000ULL | second);
+	put(second + 8, job);
+	scan_all();
+	assert_verdict(first, SCAN_DEFINITE);
+	assert_verdict(lost, SCAN_DEFINITE);
+	r = scan_result(w.scan);
+	assert_int_equal(r.tagged.blocks, 3);
+	assert_int_equal(r.tagged.bytes, 3 * 64);
+	assert_true(r.tag_mask == 0x0000ffffffffffffULL);
+	scan_free(w.scan);
+	w.next = 0;
+	put(GLOBALS, 0x0007000000000000ULL | first | 3);
+	scan_all();
+	assert_true(scan_result(w.scan).tag_mask == 0x0000fffffffffff8ULL);
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.pointer_mask = 0x0000fffffffffff8ULL;
+	scan_all();
+	assert_verdict(job, SCAN_REACHABLE);
+	assert_int_equal(scan_result(w.scan).tagged.blocks, 0);
+}
+
+/* One such word among many lost blocks is chance. */
+static void marks_by_chance(void **state)
+{
+	(void)state;
+	for (u32 i = 0; i < NR; i++)
+		block(i);
+	put(GLOBALS, 0x0007000000000000ULL | w.blocks[0].addr);
+	scan_all();
+	assert_int_equal(scan_result(w.scan).tagged.blocks, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(one_header), TEST(chains_behind_headers), TEST(two_headers),
+		TEST(no_header),  TEST(marked_pointers),       TEST(marks_by_chance),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Blocks that a program keeps by pointers behind a header of its own: which callers keep all their blocks so? */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/stacks.h"
+#include "user/lib/array.h"
+#include "user/lib/hash_index.h"
+#include "user/scan/scan_shapes.h"
+
+/*
+ * A program that puts a header before each block (a length, links of a list, a size for its accounts) keeps no pointer
+ * to the start. Where nearly all blocks of a caller that are reached at all are reached at the same few offsets, this
+ * is how the caller keeps its blocks. Old pointers lead anywhere.
+ *
+ * A caller is a call stack. Where one has few blocks, those with the same innermost frames count together, because a
+ * wrapper around malloc() makes the header. A census knows no callers, but sizes, and many callers have blocks of a
+ * size. So only blocks without a pointer to their start count there.
+ */
+enum {
+	NEARLY_ALL = 8,	   /* all but one in so many blocks */
+	NR_LEVELS = 3,	   /* the call stack, its inner frame, the two inner ones; or the size, all blocks */
+	NR_OFFSETS = 8,	   /* of a caller */
+	MAX_OFFSET = 4096, /* of the end of a header */
+};
+
+struct behind_offset {
+	u32 offset, nr;
+};
+
+struct behind_caller {
+	u64 key;
+	u64 nr;				     /* blocks that are reached */
+	struct behind_offset of[NR_OFFSETS]; /* not used: nr = 0 */
+};
+
+struct behind_finder {
+	struct scan *s;
+	struct behind_caller *callers; /* owned; those with such blocks */
+	size_t nr, max;
+	struct hash_index index; /* of callers */
+};
+
+struct behind_keys {
+	u64 of[NR_LEVELS]; /* 0 = none */
+};
+
+/* A pointer leads to @block, from a root or from a block that is reached. Keep the lowest offset, 0 for the start. */
+static void behind_note_pointer(struct scan *s, u32 block, u64 offset)
+{
+	struct scan_block *b = &s->blocks[block];
+
+	if (b->verdict != SCAN_POSSIBLE || offset >= b->link)
+		return;
+	b->link = scan_is_start(s, block, offset) ? 0 : (u32)offset;
+}
+
+static void behind_note_pointers(struct scan *s)
+{
+	struct root_iter roots = { &s->roots };
+	struct edge_iter it;
+	struct root_ref ref;
+
+	for (u32 i = 0; i < s->nr; i++)
+		s->blocks[i].link = UINT32_MAX;
+	edge_begin(&it, &s->edges, 0);
+	for (u32 i = 0; i < s->nr; i++, edge_next_source(&it)) {
+		enum scan_verdict verdict = s->blocks[i].verdict;
+
+		/* A pointer from a reachable block to a start leads to no possible block: do not look there. */
+		while (verdict != SCAN_NONE && edge_next(&it))
+			if (it.offset || verdict == SCAN_POSSIBLE)
+				behind_note_pointer(s, it.target, it.offset);
+	}
+	while (root_next(&roots, &ref))
+		behind_note_pointer(s, ref.block, ref.offset);
+}
+
+static bool behind_is_candidate(const struct scan_block *b)
+{
+	return b->verdict == SCAN_POSSIBLE && b->link && b->link <= MAX_OFFSET;
+}
+
+/* The keys of the callers of row @row. */
+static struct behind_keys behind_keys_of_row(const struct scan_books *books, u32 row)
+{
+	const struct stack *stack = stack_get(books->stacks, heap_row_get(books->ctx, row).stack);
+	struct behind_keys keys = { { hash_u64((u64)row + 1) } };
+	u64 key = 0;
+
+	for (u32 i = 0; stack && i < stack->nr_frames && i < NR_LEVELS - 1; i++) {
+		key = hash_u64(key ^ stack->frames[i].offset ^ (u64)stack->frames[i].module << 40);
+		keys.of[i + 1] = key | 1;
+	}
+	return keys;
+}
+
+/* The keys of the callers of @block. False: the books do not know it. */
+static bool behind_keys_of(const struct scan *s, u32 block, struct behind_keys *keys)
+{
+	struct heap_block found;
+
+	if (!s->books.find(s->books.ctx, s->blocks[block].addr, &found))
+		return false;
+	if (s->books.stacks)
+		*keys = behind_keys_of_row(&s->books, found.row);
+	else
+		*keys = (struct behind_keys){ { hash_u64(found.size + 2), hash_u64(1) } };
+	return true;
+}
+
+static struct behind_caller *behind_find_caller(const struct behind_finder *f, u64 key)
+{
+	u32 at = 0, i;
+
+	while (key && (i = hash_index_next(&f->index, key, &at)) != HASH_NO_ITEM)
+		if (f->callers[i].key == key)
+			return &f->callers[i];
+	return NULL;
+}
+
+static struct behind_caller *behind_add_caller(struct behind_finder *f, u64 key)
+{
+	if (array_reserve(f->callers, f->max, f->nr + 1) || hash_index_add(&f->index, key, (u32)f->nr))
+		return NULL;
+	f->callers[f->nr] = (struct behind_caller){ .key = key };
+	return &f->callers[f->nr++];
+}
+
+/* Count one more block at @offset. Where there are too many offsets, the rare ones make room for others. */
+static void behind_count_offset(struct behind_caller *c, u32 offset)
+{
+	struct behind_offset *unused = NULL;
+
+	for (u32 i = 0; i < NR_OFFSETS; i++) {
+		if (c->of[i].nr && c->of[i].offset == offset) {
+			c->of[i].nr++;
+			return;
+		}
+		unused = c->of[i].nr ? unused : &c->of[i];
+	}
+	if (unused)
+		*unused = (struct behind_offset){ offset, 1 };
+	for (u32 i = 0; i < NR_OFFSETS && !unused; i++)
+		c->of[i].nr--;
+}
+
+/* Enter the possible blocks. */
+static int behind_count_possible(struct behind_finder *f)
+{
+	const struct scan *s = f->s;
+
+	for (u32 i = 0; i < s->nr; i++) {
+		struct behind_keys keys = { { 0 } };
+
+		if (s->blocks[i].verdict != SCAN_POSSIBLE || !s->blocks[i].link ||
+		    !behind_keys_of(s, i, &keys))
+			continue;
+		for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
+			struct behind_caller *c = behind_find_caller(f, keys.of[k]);
+
+			if (!c)
+				c = behind_add_caller(f, keys.of[k]);
+			if (!c)
+				return -ENOMEM;
+			c->nr += !s->books.stacks;
+			if (behind_is_candidate(&s->blocks[i]))
+				behind_count_offset(c, s->blocks[i].link);
+		}
+	}
+	return 0;
+}
+
+static void behind_add_to(struct behind_finder *f, const struct behind_keys *keys, u64 nr)
+{
+	for (u32 k = 0; k < NR_LEVELS; k++) {
+		struct behind_caller *c = behind_find_caller(f, keys->of[k]);
+
+		if (c)
+			c->nr += nr;
+	}
+}
+
+/* With callers: count all their live blocks but those that nothing leads to. */
+static void behind_count_reached(struct behind_finder *f)
+{
+	const struct scan *s = f->s;
+	size_t nr_rows = s->books.stacks ? heap_row_count(s->books.ctx) : 0;
+	struct behind_keys keys;
+
+	for (u32 row = 0; row < nr_rows; row++) {
+		keys = behind_keys_of_row(&s->books, row);
+		behind_add_to(f, &keys, heap_row_get(s->books.ctx, row).live_blocks);
+	}
+	for (u32 i = 0; i < s->nr && nr_rows; i++)
+		if (s->blocks[i].verdict == SCAN_NONE && behind_keys_of(s, i, &keys))
+			behind_add_to(f, &keys, -1ULL);
+}
+
+/* Does the caller keep its blocks by pointers to @offset? */
+static bool behind_is_habit(const struct behind_caller *c, u32 offset)
+{
+	bool is_one = false;
+	u64 nr = 0;
+
+	for (u32 i = 0; i < NR_OFFSETS; i++) {
+		if (c->of[i].nr < SCAN_MIN_BEHIND)
+			continue;
+		nr += c->of[i].nr;
+		is_one |= c->of[i].offset == offset;
+	}
+	return is_one && nr >= c->nr - c->nr / NEARLY_ALL;
+}
+
+static bool behind_is_kept(const struct behind_finder *f, u32 block)
+{
+	struct behind_keys keys = { { 0 } };
+
+	if (!behind_is_candidate(&f->s->blocks[block]) || !behind_keys_of(f->s, block, &keys))
+		return false;
+	for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
+		const struct behind_caller *c = behind_find_caller(f, keys.of[k]);
+
+		if (c && behind_is_habit(c, f->s->blocks[block].link))
+			return true;
+	}
+	return false;
+}
+
+/* The offsets of most of the @c are the headers that reports name. */
+static void behind_name_headers(struct scan_result *r, const struct behind_caller *c)
+{
+	for (u32 n = 0; n < SCAN_NR_HEADERS; n++) {
+		const struct behind_offset *most = NULL;
+
+		for (u32 i = 0; i < NR_OFFSETS; i++) {
+			bool is_named = false;
+
+			for (u32 k = 0; k < n; k++)
+				is_named |= r->headers[k] == c->of[i].offset;
+			if (!is_named && c->of[i].nr && (!most || c->of[i].nr > most->nr))
+				most = &c->of[i];
+		}
+		r->headers[n] = most ? most->offset : 0;
+	}
+}
+
+/* Set the bits of the blocks that are kept so. */
+static int behind_decide(struct behind_finder *f)
+{
+	struct behind_caller sums = { 0 };
+	struct scan *s = f->s;
+	u64 *bits = NULL;
+
+	for (u32 i = 0; i < s->nr; i++) {
+		if (!behind_is_kept(f, i))
+			continue;
+		if (!bits)
+			bits = calloc(s->nr / 64 + 1, sizeof(*bits));
+		if (!bits)
+			return -ENOMEM;
+		bits[i / 64] |= 1ULL << i % 64;
+		behind_count_offset(&sums, s->blocks[i].link);
+	}
+	behind_name_headers(&s->result, &sums);
+	s->behind = bits;
+	return 0;
+}
+
+/* Roots and reachable blocks have pointers to the middle of these. */
+static void behind_lift(struct scan *s)
+{
+	for (u32 i = 0; s->behind && i < s->nr; i++)
+		if (s->behind[i / 64] >> i % 64 & 1 && s->blocks[i].flags & BLOCK_SEED)
+			s->blocks[i].flags |= BLOCK_ROOT;
+}
+
+int scan_find_behind(struct scan *s)
+{
+	struct behind_finder f = { .s = s };
+	int err = 0;
+
+	if (!s->books.find)
+		return 0;
+	behind_note_pointers(s);
+	err = behind_count_possible(&f);
+	if (!err)
+		behind_count_reached(&f);
+	if (!err)
+		err = behind_decide(&f);
+	hash_index_fini(&f.index);
+	free(f.callers);
+	behind_lift(s);
+	return err;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shapes of pointers: ends of blocks, pointers behind headers, pointers with marks. For user/scan/scan*.c only. */
+#pragma once
+
+#include "user/scan/scan_state.h"
+
+struct looker;
+
+/* scan_ends.c: decide what pointers mean that are the end of one block and the start of the next. 0 or -ENOMEM. */
+int scan_find_ends(struct scan *s) __must_check;
+
+enum { SCAN_MIN_BEHIND = 16 }; /* possible blocks without which scan_find_behind() finds nothing */
+/*
+ * scan_behind.c: after the reachable and the possible blocks were found, fill in behind, unless no caller keeps its
+ * blocks so. Overwrites the links of blocks. 0 or -ENOMEM.
+ */
+int scan_find_behind(struct scan *s) __must_check;
+
+#define SCAN_ADDRESS ((1ULL << 48) - 1) /* the bits of an address, where all blocks lie below */
+/* scan_tags.c: note a word whose address is one of a block but for marks in other bits. 0 or -ENOMEM. */
+int looker_note_tagged(struct looker *r, u64 value) __must_check;
+/* Take over what @r noted. 0 or -ENOMEM. */
+int scan_enter_tagged(struct scan *s, struct looker *r) __must_check;
+/* After the verdicts: are the lost blocks those that such words lead to? */
+void scan_count_tagged(struct scan *s);
