@@ -95,6 +95,52 @@ same_places() {
 	[[ "$(unbroken <r.txt)" == "$verdict grow (pid "* ]]
 }
 
+# resident_after LINE [OPTIONS]: a program grows where LINE says; the text of its resident memory is then in $text
+resident_after() {
+	local line=$1 rss
+	shift
+	STEPPED=$T/elsewhere stepping
+	attached "$@" -o r.txt --force "$TARGET"
+	step "$line"
+	detach
+	text=$(json '.processes[0].resident.text')
+	rss=$(awk '/^Rss:/ { print $2 * 1024 }' "/proc/$TARGET/smaps_rollup")
+	# The parts add up to the change, and the memory is that of smaps within 2 %.
+	json -e '.processes[0].resident | .rss - .rss_before == ([.change[]] | add)' >/dev/null
+	json -e --argjson rss "$rss" '.processes[0].resident.rss - $rss | fabs < $rss / 50' >/dev/null
+	unbroken <r.txt | grep -qF "$text"
+	kill "$TARGET"
+	wait "$TARGET" || true
+}
+
+# json [OPTIONS] FILTER
+json() { jq -r "$@" "$report"; }
+
+@test "answer: growth of an attached process is where it is: blocks, free memory, mappings, threads, shared memory" {
+	resident_after "held 40000000"
+	[[ $text == 'resident: '*' MiB, '*' MiB more than at the attach: 38.1 MiB in blocks (from elsewhere_holds (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	resident_after "freed 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB free in the allocator; malloc_trim(0) gives free pages back'* ]] || { echo "$text"; return 1; }
+	resident_after "mapped 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself; --mmap names who maps memory' ]] || { echo "$text"; return 1; }
+	resident_after "mapped 40000000" --mmap
+	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_maps (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	resident_after "raw 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself'* ]] || { echo "$text"; return 1; }
+	resident_after "shared 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB in shared memory' ]] || { echo "$text"; return 1; }
+	resident_after "threads 90"
+	[[ $text == *' in stacks of ended threads (90 of them, not joined, from elsewhere_starts (elsewhere.c:'*')), '* ]] || { echo "$text"; return 1; }
+}
+
+@test "answer: a program that heaptap starts has a resident line, too" {
+	start "$HEAPTAP" run -q -t 1s --no-scan -o r.json -- "$T/swell" 1000000 1
+	wait_for jq -e . r.json
+	kill "$(jq -r '.processes[0].pid' r.json)"
+	jq -e '.processes[0].resident | .rss_before == 0 and .change.blocks > 1000000' r.json
+	[[ $(jq -r '.processes[0].resident.text' r.json) == 'resident: '*' MiB: '*' MiB in blocks (from swell_forgets (swell.c:'*'))'* ]]
+}
+
 @test "answer: diff begins with what changed and the place, --fail-on sets the status, and unmatched builds are said" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
 		'__attribute__((noinline)) void lose(int n) { while (n--) { p = malloc(100); p = 0; } }' \

@@ -218,8 +218,8 @@ void options_help(FILE *out, const struct command *command, bool wants_all)
 		if (c->run)
 			help_summary(out, width, c);
 	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', 'heaptap PID' 'heaptap attach PID'.\n"
-	      "Where RSS grows, or memory is fragmented, and nothing leaks: 'heaptap scan PID'\n"
-	      "says what the allocator keeps free, and 'heaptap run --mmap' who maps memory.\n"
+	      "Where RSS grows and nothing leaks: 'heaptap attach PID' says where it went, 'heaptap\n"
+	      "scan PID' what is free (fragmentation) and what pins it, '--mmap' who maps memory.\n"
 	      "'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n",
 	      out);
 }
