@@ -141,6 +141,19 @@ json() { jq -r "$@" "$report"; }
 	[[ $(jq -r '.processes[0].resident.text' r.json) == 'resident: '*' MiB: '*' MiB in blocks (from swell_forgets (swell.c:'*'))'* ]]
 }
 
+@test "answer: --fail-on definite of attach judges blocks from before it, unless --older-blocks no" {
+	kinds
+	built
+	run -1 --separate-stderr "$HEAPTAP" attach -q -t 1s -o r.txt --fail-on definite "$TARGET"
+	[[ $stderr == "heaptap: attach: FAILED: PID $TARGET: "*" blocks lost, older blocks included (--fail-on definite; heaptap scan $TARGET shows them)" ]]
+	untouched "$TARGET"
+	run -9 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:100 --error-exitcode 9 "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:1G "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite --older-blocks no "$TARGET"
+	start "$T/idle"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite "$PID"
+}
+
 @test "answer: diff begins with what changed and the place, --fail-on sets the status, and unmatched builds are said" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
 		'__attribute__((noinline)) void lose(int n) { while (n--) { p = malloc(100); p = 0; } }' \

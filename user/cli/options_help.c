@@ -127,7 +127,7 @@ static const struct {
 	{ "Leaks and wrong releases",
 	  " scan leaks check no-check ignore no-default-suppressions perturb pointer-mask unaligned max-pause "
 	  "snapshot jobs max-copy " },
-	{ "Tests and CI", " error-exitcode stop-after threshold " },
+	{ "Tests and CI", " error-exitcode older-blocks stop-after threshold " },
 	{ "Cost", " backend max-cost max-memory ring-size on-full spare " },
 	{ "Names and stacks", " sysroot debug-path debuginfod nocpp " },
 	{ "Other machines and services",
