@@ -154,6 +154,26 @@ json() { jq -r "$@" "$report"; }
 	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite "$PID"
 }
 
+@test "answer: --wrappers lists what was taken for a wrapper, and takes more names" {
+	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
+		'__attribute__((noipa)) void *obtain(int n) { void *q = malloc(n); __asm__("" : "+r"(q)); return q; }' \
+		'__attribute__((noipa)) void *my_malloc(int n) { void *q = malloc(n); __asm__("" : "+r"(q)); return q; }' \
+		'__attribute__((noipa)) void one(void) { p = obtain(100); p = 0; }' \
+		'__attribute__((noipa)) void two(void) { p = my_malloc(10); p = 0; }' \
+		'__attribute__((noipa)) void three(void) { p = my_malloc(10); p = 0; }' \
+		'int main(void) { one(); two(); three(); }' >wrap.c
+	gcc -g -O1 -fno-optimize-sibling-calls -o wrap wrap.c
+	"$HEAPTAP" run -q --wrappers list -o r.txt -o r.json -- ./wrap
+	[ "$(jq -c '.processes[0].wrappers' r.json)" = '["my_malloc"]' ]
+	grep -q '^  wrappers    my_malloc$' r.txt
+	jq -e '.processes[0].verdict | endswith("from obtain (wrap.c:3)")' r.json
+	"$HEAPTAP" run -q --force --wrappers pool_get,obtain -o r.txt -o r.json -- ./wrap
+	[ "$(jq -c '.processes[0].wrappers | sort' r.json)" = '["my_malloc","obtain"]' ]
+	jq -e '.processes[0].verdict | endswith("from one (wrap.c:5)")' r.json
+	"$HEAPTAP" run -q --force -o r.txt -- ./wrap
+	fails grep -q '^  wrappers' r.txt
+}
+
 @test "answer: diff begins with what changed and the place, --fail-on sets the status, and unmatched builds are said" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
 		'__attribute__((noinline)) void lose(int n) { while (n--) { p = malloc(100); p = 0; } }' \

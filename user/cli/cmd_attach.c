@@ -135,6 +135,12 @@ static void cmd_attach_leave(struct attach *a, struct session *s)
 	launch_free(take_ptr(a->tracees.launch));
 }
 
+/* Leaks that are new are none of before. */
+static bool cmd_attach_wants_older(const struct options *o)
+{
+	return o->fail_on_definite && o->leaks == LEAKS_ALL && o->older_blocks != OLDER_BLOCKS_NO;
+}
+
 /* Nothing was lost of what the trace has seen. Judge the blocks from before it, too. */
 static int cmd_attach_judge_older(const struct options *o, struct session *s)
 {
@@ -162,9 +168,8 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	status = attach_status(o, s);
-	return IS_AGENT || status != STATUS_DONE || !o->fail_on_definite || o->older_blocks == OLDER_BLOCKS_NO
-		       ? status
-		       : cmd_attach_judge_older(o, s);
+	return IS_AGENT || status != STATUS_DONE || !cmd_attach_wants_older(o) ? status
+									       : cmd_attach_judge_older(o, s);
 }
 
 static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)

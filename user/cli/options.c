@@ -370,6 +370,10 @@ const struct option_row option_rows[] = {
 	  .help = "report also the known leaks of allocators and C libraries themselves" })
 	OF_HOST({ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" })
+	OF_HOST({ "wrappers", 0, "NAMES", options_take_text, FIELD(wrappers),
+	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
+	  .help = "list the functions that were taken for wrappers of malloc, and take NAMES (my_alloc,pool_get) for "
+		  "such, too: a leak is named by the function that calls them; list = name none" })
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })

@@ -74,7 +74,7 @@ struct options {
 	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */
 	u64 fail_bytes, fail_growth_bytes; /* the second one of diff; 0 = no rule */
 	u32 error_exitcode;		   /* 0 = as it suits the command */
-	const char *sysroot, *debug_path;
+	const char *sysroot, *debug_path, *wrappers;
 	const char *baseline, *why_type; /* scan: an earlier census in JSON; show who holds blocks of this */
 	const char *callers;		 /* scan: a list of blocks in CSV */
 	bool census;			 /* scan: also of a process that is traced */

@@ -129,7 +129,7 @@ static const struct {
 	  "snapshot jobs max-copy " },
 	{ "Tests and CI", " error-exitcode older-blocks stop-after threshold " },
 	{ "Cost", " backend max-cost max-memory ring-size on-full spare " },
-	{ "Names and stacks", " sysroot debug-path debuginfod nocpp " },
+	{ "Names and stacks", " wrappers sysroot debug-path debuginfod nocpp " },
 	{ "Other machines and services",
 	  " metrics push token-file insecure-tcp announce discover wait stdio allow-kill kill " },
 };

@@ -78,6 +78,19 @@ static int json_residence(struct json *j, const struct report *r, const struct r
 	return 0;
 }
 
+static int json_wrappers(struct json *j, const struct report *r, const struct report_process *p)
+{
+	const char *names[OWN_MAX_WRAPPERS];
+	size_t nr = 0;
+	int err = own_code_wrappers(r, p, names, &nr);
+
+	json_array_begin(j, "wrappers");
+	for (size_t i = 0; i < nr; i++)
+		json_string(j, NULL, names[i]);
+	json_array_end(j);
+	return err;
+}
+
 static int json_verdict(struct json *j, const struct report *r, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
@@ -89,7 +102,9 @@ static int json_verdict(struct json *j, const struct report *r, const struct rep
 		err = report_verdict(&v, r, p, rows, nr);
 	if (!err)
 		json_string(j, "verdict", v.text);
-	return err ? err : json_residence(j, r, p, rows, nr);
+	if (!err)
+		err = json_residence(j, r, p, rows, nr);
+	return err ? err : json_wrappers(j, r, p);
 }
 
 static void report_json_target(struct json *j, const struct report_process *p)

@@ -200,7 +200,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	session_read_losses(s, p);
 	if (!IS_AGENT) {
 		wrappers_free(take_ptr(p->wrappers));
-		err = wrappers_new(&p->wrappers, p->heap, s->stacks);
+		err = wrappers_new(&p->wrappers, p->heap, s->stacks, s->options->wrappers);
 	}
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
