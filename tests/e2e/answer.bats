@@ -97,6 +97,85 @@ same_places() {
 	[[ "$(unbroken <r.txt)" == "$verdict grow (pid "* ]]
 }
 
+# resident_after LINE [OPTIONS]: a program grows where LINE says; the text of its resident memory is then in $text
+resident_after() {
+	local line=$1 rss
+	shift
+	STEPPED=$T/elsewhere stepping
+	attached "$@" -o r.txt --force "$TARGET"
+	step "$line"
+	detach
+	text=$(json '.processes[0].resident.text')
+	rss=$(awk '/^Rss:/ { print $2 * 1024 }' "/proc/$TARGET/smaps_rollup")
+	# The parts add up to the change, and the memory is that of smaps within 2 %.
+	json -e '.processes[0].resident | .rss - .rss_before == ([.change[]] | add)' >/dev/null
+	json -e --argjson rss "$rss" '.processes[0].resident.rss - $rss | fabs < $rss / 50' >/dev/null
+	unbroken <r.txt | grep -qF "$text"
+	kill "$TARGET"
+	wait "$TARGET" || true
+}
+
+# json [OPTIONS] FILTER
+json() { jq -r "$@" "$report"; }
+
+@test "answer: growth of an attached process is where it is: blocks, free memory, mappings, threads, shared memory" {
+	resident_after "held 40000000"
+	[[ $text == 'resident: '*' MiB, '*' MiB more than at the attach: 38.1 MiB in blocks (from elsewhere_holds (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	resident_after "freed 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB free in the allocator; malloc_trim(0) gives free pages back'* ]] || { echo "$text"; return 1; }
+	resident_after "mapped 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself; --mmap names who maps memory' ]] || { echo "$text"; return 1; }
+	resident_after "mapped 40000000" --mmap
+	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_maps (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	resident_after "raw 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself'* ]] || { echo "$text"; return 1; }
+	resident_after "shared 40000000"
+	[[ $text == *' more than at the attach: 38.'*' MiB in shared memory' ]] || { echo "$text"; return 1; }
+	resident_after "threads 90"
+	[[ $text == *' in stacks of ended threads (90 of them, not joined, from elsewhere_starts (elsewhere.c:'*')), '* ]] || { echo "$text"; return 1; }
+}
+
+@test "answer: a program that heaptap starts has a resident line, too" {
+	start "$HEAPTAP" run -q -t 1s --no-scan -o r.json -- "$T/swell" 1000000 1
+	wait_for jq -e . r.json
+	kill "$(jq -r '.processes[0].pid' r.json)"
+	jq -e '.processes[0].resident | .rss_before == 0 and .change.blocks > 1000000' r.json
+	[[ $(jq -r '.processes[0].resident.text' r.json) == 'resident: '*' MiB: '*' MiB in blocks (from swell_forgets (swell.c:'*'))'* ]]
+}
+
+@test "answer: --fail-on definite of attach judges blocks from before it, unless --older-blocks no" {
+	kinds
+	built
+	run -1 --separate-stderr "$HEAPTAP" attach -q -t 1s -o r.txt --fail-on definite "$TARGET"
+	[[ $stderr == "heaptap: attach: FAILED: PID $TARGET: "*" blocks lost, older blocks included (--fail-on definite; heaptap scan $TARGET shows them)" ]]
+	untouched "$TARGET"
+	run -9 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:100 --error-exitcode 9 "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:1G "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite --older-blocks no "$TARGET"
+	start "$T/idle"
+	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite "$PID"
+}
+
+@test "answer: --wrappers lists what was taken for a wrapper, and takes more names" {
+	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
+		'__attribute__((noipa)) void *obtain(int n) { void *q = malloc(n); __asm__("" : "+r"(q)); return q; }' \
+		'__attribute__((noipa)) void *my_malloc(int n) { void *q = malloc(n); __asm__("" : "+r"(q)); return q; }' \
+		'__attribute__((noipa)) void one(void) { p = obtain(100); p = 0; }' \
+		'__attribute__((noipa)) void two(void) { p = my_malloc(10); p = 0; }' \
+		'__attribute__((noipa)) void three(void) { p = my_malloc(10); p = 0; }' \
+		'int main(void) { one(); two(); three(); }' >wrap.c
+	gcc -g -O1 -fno-optimize-sibling-calls -o wrap wrap.c
+	"$HEAPTAP" run -q --wrappers list -o r.txt -o r.json -- ./wrap
+	[ "$(jq -c '.processes[0].wrappers' r.json)" = '["my_malloc"]' ]
+	grep -q '^  wrappers    my_malloc$' r.txt
+	jq -e '.processes[0].verdict | endswith("from obtain (wrap.c:3)")' r.json
+	"$HEAPTAP" run -q --force --wrappers pool_get,obtain -o r.txt -o r.json -- ./wrap
+	[ "$(jq -c '.processes[0].wrappers | sort' r.json)" = '["my_malloc","obtain"]' ]
+	jq -e '.processes[0].verdict | endswith("from one (wrap.c:5)")' r.json
+	"$HEAPTAP" run -q --force -o r.txt -- ./wrap
+	fails grep -q '^  wrappers' r.txt
+}
+
 @test "answer: diff begins with what changed and the place, --fail-on sets the status, and unmatched builds are said" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
 		'__attribute__((noinline)) void lose(int n) { while (n--) { p = malloc(100); p = 0; } }' \

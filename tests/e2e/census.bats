@@ -96,6 +96,30 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	untouched "$TARGET"
 }
 
+@test "census: free memory is resident until malloc_trim, and what pins it is named" {
+	local pin
+	STEPPED=$T/elsewhere stepping
+	step "freed 40000000"
+	step "threads 90"
+	with_json
+	told '.resident.free > 39000000 and .resident.free < 41000000' true
+	told '.resident.ended_threads' 90
+	told '.resident.ended_stacks >= 90 * 8192 and .resident.ended_stacks <= .resident.stacks' true
+	"$HEAPTAP" scan "$TARGET" >text
+	unbroken <text >line
+	grep -q '; 38\.[0-9] MiB free in the allocator, 38\.[0-9] MiB of it in resident pages ' line
+	grep -q ' Free and resident (fragmentation): 38\.[0-9] MiB in whole pages: malloc_trim(0) gives them back ' line
+	pin=$(sed -n 's/.* the last block of the heap, 72 B at \(0x[0-9a-f]*\), pins what is free below it .*/\1/p' line)
+	"$HEAPTAP" scan --why "$pin" "$TARGET" | unbroken | grep -qF "$pin"
+	grep -q ' stacks of 90 ended threads: ' line
+	step trim
+	with_json
+	told '.resident.free < 100000' true
+	"$HEAPTAP" scan "$TARGET" >text
+	unbroken <text >line
+	grep -q ' free in the allocator, [0-9.,]* [KiB]* of it in resident pages ' line || { cat line; return 1; }
+}
+
 # bats test_tags=full
 @test "census: classes of C++ objects, also in a stripped program, and with each snapshot" {
 	local program way

@@ -156,11 +156,13 @@ seen_as() {
 }
 
 # bats test_tags=full
-@test "unwatched: what is not seen of Python, Java, node and Go is said (B12)" {
+@test "unwatched: what is not seen of Python, PHP, Java, node and Go is said (B12)" {
 	local name
-	for name in python3 python3.11 node nodejs; do cp "$T/nested" "$name"; done
+	for name in python3 python3.11 php8.2 php-fpm8.2 node nodejs; do cp "$T/nested" "$name"; done
 	seen_as "PYTHONMALLOC=malloc" ./python3.11
 	seen_as "PYTHONMALLOC=malloc" ./python3
+	seen_as "USE_ZEND_ALLOC=0" ./php8.2
+	seen_as "USE_ZEND_ALLOC=0" ./php-fpm8.2
 	seen_as "JavaScript objects are no blocks here" ./node
 	seen_as "JavaScript objects are no blocks here" ./nodejs
 	gcc -shared -o libjvm.so -x c /dev/null

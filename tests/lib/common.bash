@@ -175,7 +175,7 @@ spinning() {
 
 # stepping: a started step target that takes commands by step "..."
 stepping() {
-	coproc STEP { exec "$@" "$T/step" 2>/dev/null 3>&-; }
+	coproc STEP { exec "$@" "${STEPPED:-$T/step}" 2>/dev/null 3>&-; }
 	TARGET=$STEP_PID
 	STARTED+=("$TARGET")
 	step_answer ready

@@ -37,7 +37,7 @@ void census_free(struct census *c)
 	scan_free(c->scan);
 	snapshot_free(c->snap);
 	census_blocks_fini(&c->blocks);
-	census_resident_fini(&c->resident);
+	residence_fini(&c->resident);
 	free(c);
 }
 
@@ -343,11 +343,13 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
 	while (!err && !tries->is_over) {
 		snapshot_free(take_ptr(c->snap));
 		census_blocks_fini(&c->blocks);
-		census_resident_fini(&c->resident);
+		residence_fini(&c->resident);
 		err = census_try_once(c, options, max_pause_ns, tries);
 	}
 	if (err && err != -ENOENT)
 		return err;
+	if (!err)
+		c->free_resident = census_resident_free(c, &c->has_free_resident);
 	*out = take_ptr(c);
 	return err;
 }

@@ -43,9 +43,11 @@ struct census {
 	bool is_copied;		/* its memory was read from a copy: snapshot_copy() */
 	u8 word_size;
 	struct census_blocks blocks;
-	struct census_resident resident; /* of the moment of the blocks */
-	struct scan *scan;		 /* owned; with verdicts. NULL = none, and @why says why */
-	struct snapshot *snap;		 /* owned; resumed */
+	struct residence resident; /* of the moment of the blocks */
+	u64 free_resident;	   /* census_resident_free(), soon after that moment */
+	bool has_free_resident;
+	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
+	struct snapshot *snap; /* owned; resumed */
 	const char *
 		stranger; /* an allocator that was found and whose books are not known; static. NULL = none */
 	char why[160];	  /* without verdicts: one sentence without full stop */

@@ -219,7 +219,7 @@ static int json_first_words(struct json *j, const struct census *c)
 
 static void json_resident(struct json *j, const struct census *c)
 {
-	const struct census_resident *r = &c->resident;
+	const struct residence *r = &c->resident;
 
 	if (!r->rss) {
 		json_null(j, "resident");
@@ -228,7 +228,11 @@ static void json_resident(struct json *j, const struct census *c)
 	json_object_begin(j, "resident");
 	json_u64(j, "rss", r->rss);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		json_u64(j, census_resident_key(i), r->of[i]);
+		json_u64(j, residence_key(i), r->of[i]);
+	json_u64(j, "ended_stacks", r->ended);
+	json_u64(j, "ended_threads", r->nr_ended);
+	if (c->has_free_resident)
+		json_u64(j, "free", c->free_resident);
 	json_u64(j, "swapped", r->swapped);
 	json_u64(j, "huge", r->huge);
 	json_u64(j, "page_tables", r->page_tables);

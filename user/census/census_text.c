@@ -17,7 +17,11 @@
 #include "user/lib/wrap.h"
 #include "user/report/report_hint.h"
 
-enum { MAX_FIRSTS = 20 }; /* rows of first words, unless -n says otherwise: each string may have its own */
+enum {
+	MAX_FIRSTS = 20,    /* rows of first words, unless -n says otherwise: each string may have its own */
+	MIN_FREE = 1 << 20, /* bytes that are worth a way out */
+	MANY_ARENAS = 8,
+};
 
 static const char *census_text_plural(u64 n)
 {
@@ -72,9 +76,12 @@ static void census_text_print_head(FILE *out, const struct census *c)
 			print_doubt(out, c);
 		}
 	}
-	fprintf(out, "; %s live in %s block%s; %s free in the allocator\n", human_bytes(live.bytes).text,
+	fprintf(out, "; %s live in %s block%s; %s free in the allocator", human_bytes(live.bytes).text,
 		human_count(live.blocks).text, census_text_plural(live.blocks),
 		human_bytes(census_free_bytes(&c->blocks)).text);
+	if (c->has_free_resident)
+		fprintf(out, ", %s of it in resident pages", human_bytes(c->free_resident).text);
+	putc('\n', out);
 	if (c->scan) {
 		struct scan_result r = scan_result(c->scan);
 		char text[REPORT_HINT_TEXT];
@@ -176,6 +183,53 @@ static void census_text_print_memory(FILE *out, const struct census *c)
 	census_text_print_row(out, "not known", sum.unknown_bytes, 0, whole);
 	census_text_print_row(out, "headers and tables", sum.other_bytes + b->mapped_bytes - b->mapped.bytes,
 			      0, whole);
+}
+
+/* How free pages go back to the kernel. */
+static const struct way_out {
+	const char *walker, *text;
+} ways_out[] = {
+	{ "glibc", "malloc_trim(0) gives them back" },
+	{ "jemalloc",
+	  "MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0 in the environment gives them back sooner" },
+	{ "mimalloc", "mi_collect(true) gives them back" },
+};
+
+/* The last block of the heap of brk keeps all memory below it, which glibc gives back at the end only. */
+static void print_pin(FILE *out, const struct census *c)
+{
+	const struct census_segment *heap = NULL;
+	const struct census_block *last = NULL;
+
+	for (size_t i = 0; i < c->blocks.nr_segments; i++)
+		if (!c->blocks.segments[i].is_mapped && !c->blocks.segments[i].arena)
+			heap = &c->blocks.segments[i];
+	for (size_t i = 0; heap && i < heap->nr; i++)
+		if (c->blocks.blocks[heap->first + i].state == CENSUS_LIVE)
+			last = &c->blocks.blocks[heap->first + i];
+	if (last && !strcmp(c->blocks.walker->name, "glibc"))
+		fprintf(out,
+			"  the last block of the heap, %s at 0x%llx, pins what is free below it (--why 0x%llx)\n",
+			human_bytes(last->size).text, (unsigned long long)last->addr,
+			(unsigned long long)last->addr);
+}
+
+/* Free memory that counts in RSS: who keeps it, and the way out. */
+static void print_free(FILE *out, const struct census *c)
+{
+	const char *text = "";
+
+	if (!c->has_free_resident || c->free_resident < MIN_FREE)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(ways_out); i++)
+		if (!strcmp(ways_out[i].walker, c->blocks.walker->name))
+			text = ways_out[i].text;
+	fprintf(out, "\nFree and resident (fragmentation): %s in whole pages%s%s%s\n",
+		human_bytes(c->free_resident).text, *text ? ": " : "", text,
+		c->blocks.nr_arenas > MANY_ARENAS && !strcmp(c->blocks.walker->name, "glibc")
+			? "; MALLOC_ARENA_MAX=2 in the environment makes fewer arenas"
+			: "");
+	print_pin(out, c);
 }
 
 static void print_arenas(FILE *out, const struct census *c, const struct census_report_options *o)
@@ -358,13 +412,18 @@ static int print_firsts(FILE *out, const struct census *c, const struct census_r
 
 static void print_resident(FILE *out, const struct census *c)
 {
-	const struct census_resident *r = &c->resident;
+	const struct residence *r = &c->resident;
 
 	if (!r->rss)
 		return;
 	fprintf(out, "\nResident memory: %s\n", human_bytes(r->rss).text);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		census_text_print_row(out, census_resident_name(i), r->of[i], 0, r->rss);
+		census_text_print_row(out, residence_name(i), r->of[i], 0, r->rss);
+	if (r->nr_ended)
+		fprintf(out,
+			"  stacks of %s ended thread%s: %s (pthread_join or pthread_detach releases them)\n",
+			human_count(r->nr_ended).text, census_text_plural(r->nr_ended),
+			human_bytes(r->ended).text);
 	if (r->swapped)
 		fprintf(out, "  swapped out: %s\n", human_bytes(r->swapped).text);
 	if (r->huge)
@@ -431,6 +490,7 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 	census_text_print_process(out, c, o);
 	census_text_print_memory(out, c);
 	print_arenas(out, c, o);
+	print_free(out, c);
 	print_resident(out, c);
 	print_verdicts(out, c);
 	err = census_text_print_leaks(out, c, o);

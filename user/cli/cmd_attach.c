@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
 #include "user/session/code_choice.h"
 #include "user/session/control.h"
@@ -19,7 +20,7 @@
 #include "user/session/session_live.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
+enum { POLL_MS = 20, ALIVE_ROUNDS = 5, OLDER_BLOCKS_NO = 1 };
 
 /* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
 static bool joins_targets(const struct options *o)
@@ -134,9 +135,28 @@ static void cmd_attach_leave(struct attach *a, struct session *s)
 	launch_free(take_ptr(a->tracees.launch));
 }
 
+/* Leaks that are new are none of before. */
+static bool cmd_attach_wants_older(const struct options *o)
+{
+	return o->fail_on_definite && o->leaks == LEAKS_ALL && o->older_blocks != OLDER_BLOCKS_NO;
+}
+
+/* Nothing was lost of what the trace has seen. Judge the blocks from before it, too. */
+static int cmd_attach_judge_older(const struct options *o, struct session *s)
+{
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0;
+	int status = session_pids(s, &pids, &nr) ? STATUS_UNTRUSTED : STATUS_DONE;
+
+	for (size_t i = 0; i < nr && status == STATUS_DONE; i++)
+		status = census_judge(o, pids[i]);
+	return status;
+}
+
 static int cmd_attach_end(struct attach *a, struct session *s, struct control *c)
 {
 	const struct options *o = a->options;
+	int status;
 
 	log_status(NULL);
 	control_finish(c);
@@ -147,7 +167,9 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 	trace_metrics_end(&a->metrics, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
-	return attach_status(o, s);
+	status = attach_status(o, s);
+	return IS_AGENT || status != STATUS_DONE || !cmd_attach_wants_older(o) ? status
+									       : cmd_attach_judge_older(o, s);
 }
 
 static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)

@@ -16,6 +16,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/flush.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/lib/progress.h"
@@ -131,13 +132,11 @@ static int cmd_census_write_all(const struct census *c, const struct options *o,
 	return err;
 }
 
-/* Did --fail-on find something? Rules that need events of a trace have no answer here. */
+/* Did --fail-on definite find something? */
 static int cmd_census_judged_status(const struct options *o, const struct census *c)
 {
 	struct scan_result r;
 
-	if (!c->scan || o->fail_on_errors || o->fail_growth)
-		return options_have_rule(o) || !c->scan ? STATUS_NO_VERDICT : STATUS_DONE;
 	r = scan_result(c->scan);
 	if (o->fail_on_definite && r.sums.of[SCAN_DEFINITE].blocks &&
 	    r.sums.of[SCAN_DEFINITE].bytes + r.sums.of[SCAN_INDIRECT].bytes >= o->fail_bytes)
@@ -145,14 +144,55 @@ static int cmd_census_judged_status(const struct options *o, const struct census
 	return STATUS_DONE;
 }
 
+/* The status of a census that was written with @err. Rules that need events of a trace have no answer here. */
+static int cmd_census_status(const struct options *o, const struct census *c, int err)
+{
+	if (err)
+		return STATUS_UNTRUSTED;
+	if (!c->scan || o->fail_on_errors || o->fail_growth)
+		return options_have_rule(o) || !c->scan ? STATUS_NO_VERDICT : STATUS_DONE;
+	return cmd_census_judged_status(o, c);
+}
+
+static struct census_options cmd_census_options(const struct options *o)
+{
+	return (struct census_options){ .way = o->snapshot,
+					.nr_jobs = o->nr_jobs,
+					.max_copy = o->max_copy,
+					.max_pause_ns = o->max_pause_ns,
+					.pointer_mask = o->pointer_mask,
+					.want_unaligned = o->unaligned };
+}
+
+int census_judge(const struct options *o, pid_t pid)
+{
+	const struct census_options co = cmd_census_options(o);
+	struct census *c = NULL;
+	int err = census_take(&c, pid, &co), status = STATUS_DONE;
+	struct scan_sum lost;
+
+	if (err || !c->scan) {
+		warn("%s: PID %d: blocks from before the attach are not judged: %s", o->command->name,
+		     (int)pid,
+		     err == -ENOENT ? "heaptap cannot read the books of its allocator"
+		     : err	    ? strerror(-err)
+				    : c->why);
+	} else {
+		lost = scan_result(c->scan).sums.of[SCAN_DEFINITE];
+		status = cmd_census_judged_status(o, c);
+		if (status != STATUS_DONE)
+			error("%s: FAILED: PID %d: %s in %s block%s lost, older blocks included (--fail-on definite; "
+			      "heaptap scan %d shows them)",
+			      o->command->name, (int)pid, human_bytes(lost.bytes).text,
+			      human_count(lost.blocks).text, lost.blocks == 1 ? "" : "s", (int)pid);
+	}
+	census_free(c);
+	return status;
+}
+
 int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 {
-	const struct census_options co = { .way = o->snapshot,
-					   .nr_jobs = o->nr_jobs,
-					   .max_copy = o->max_copy,
-					   .max_pause_ns = o->max_pause_ns,
-					   .pointer_mask = o->pointer_mask,
-					   .want_unaligned = o->unaligned };
+	const struct census_options co = cmd_census_options(o);
 	struct census *c = NULL;
 	char what[32];
 	int status, err;
@@ -162,7 +202,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 	err = census_take(&c, pid, &co);
 	switch (err) {
 	case 0:
-		status = cmd_census_write_all(c, o, outs) ? STATUS_UNTRUSTED : cmd_census_judged_status(o, c);
+		status = cmd_census_status(o, c, cmd_census_write_all(c, o, outs));
 		break;
 	case -ENOENT:
 		error("scan: PID %d: no heaptap traces it, and it has %s%s; type 'heaptap attach %d', let it run "
@@ -257,7 +297,7 @@ int census_core(const struct options *o, struct outputs *outs, const char *name,
 	progress_begin("scan");
 	err = census_of_core(&c, unpacked >= 0 ? unpacked : file, &co);
 	if (!err) {
-		status = cmd_census_write_all(c, o, outs) ? STATUS_UNTRUSTED : cmd_census_judged_status(o, c);
+		status = cmd_census_status(o, c, cmd_census_write_all(c, o, outs));
 	} else if (err == -ENOENT) {
 		error("scan: %s: it has %s%s%s", name,
 		      c->stranger ? c->stranger : "no allocator whose books heaptap can read",

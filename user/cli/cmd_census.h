@@ -12,6 +12,12 @@ struct outputs;
 /* Take a census of @pid and write it to @outs. Returns an enum exit_status, and has said why if it is no result. */
 int census_process(const struct options *o, struct outputs *outs, pid_t pid);
 
+/*
+ * Judge all blocks of @pid by --fail-on definite, also those that no trace has seen, and log the result. STATUS_DONE,
+ * also if its allocator is not known, which is logged; or the status of findings.
+ */
+int census_judge(const struct options *o, pid_t pid);
+
 /* Is @name the path of a core file, perhaps compressed by zstd? Then *@fd is this file, owned by the caller. */
 bool census_open_core(const char *name, int *fd);
 

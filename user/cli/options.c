@@ -183,6 +183,13 @@ OF_HOST_FN const char *annotate_choice(size_t i)
 	return words[i];
 }
 
+OF_HOST_FN const char *older_blocks_choice(size_t i)
+{
+	static const char *const words[] = { "yes", "no", NULL };
+
+	return words[i];
+}
+
 static const char *sort_choice(size_t i)
 {
 	return report_keys[i].name;
@@ -363,6 +370,10 @@ const struct option_row option_rows[] = {
 	  .help = "report also the known leaks of allocators and C libraries themselves" })
 	OF_HOST({ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" })
+	OF_HOST({ "wrappers", 0, "NAMES", options_take_text, FIELD(wrappers),
+	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
+	  .help = "list the functions that were taken for wrappers of malloc, and take NAMES (my_alloc,pool_get) for "
+		  "such, too: a leak is named by the function that calls them; list = name none" })
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })
@@ -371,6 +382,9 @@ const struct option_row option_rows[] = {
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
 		  "than in the third before; diff: leaks: more is lost; growth:64K or growth:5%: more is live") },
+	OF_HOST({ "older-blocks", 0, "WORD", take_choice, FIELD(older_blocks), "yes", .choice = older_blocks_choice,
+	  .commands = IN(ATTACH),
+	  .help = "with --fail-on definite: judge also blocks from before the attach, by a census at the end" })
 	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },

@@ -74,7 +74,7 @@ struct options {
 	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */
 	u64 fail_bytes, fail_growth_bytes; /* the second one of diff; 0 = no rule */
 	u32 error_exitcode;		   /* 0 = as it suits the command */
-	const char *sysroot, *debug_path;
+	const char *sysroot, *debug_path, *wrappers;
 	const char *baseline, *why_type; /* scan: an earlier census in JSON; show who holds blocks of this */
 	const char *callers;		 /* scan: a list of blocks in CSV */
 	bool census;			 /* scan: also of a process that is traced */
@@ -93,12 +93,12 @@ struct options {
 	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
 	u32 threshold_growth; /* tenths of a percent an hour */
 	bool quiet, verbose, want_help, want_version, want_formats, has_max_cost /* it was given */;
-	u32 color;	    /* enum output_color */
-	u32 annotate;	    /* 0 = none, 1 = as GitHub wants it */
-	const char *config; /* named by --config */
-	char *config_path;  /* owned; of the file that was read, NULL = none */
-	char *config_text;  /* owned; values from it point into it */
-	u32 config_line;    /* line being parsed; 0 = the command line */
+	u32 color;		    /* enum output_color */
+	u32 annotate, older_blocks; /* 0 = none, 1 = as GitHub wants it; 0 = attach judges them, too */
+	const char *config;	    /* named by --config */
+	char *config_path;	    /* owned; of the file that was read, NULL = none */
+	char *config_text;	    /* owned; values from it point into it */
+	u32 config_line;	    /* line being parsed; 0 = the command line */
 };
 
 /* One command. */

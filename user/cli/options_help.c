@@ -127,9 +127,9 @@ static const struct {
 	{ "Leaks and wrong releases",
 	  " scan leaks check no-check ignore no-default-suppressions perturb pointer-mask unaligned max-pause "
 	  "snapshot jobs max-copy " },
-	{ "Tests and CI", " error-exitcode stop-after threshold " },
+	{ "Tests and CI", " error-exitcode older-blocks stop-after threshold " },
 	{ "Cost", " backend max-cost max-memory ring-size on-full spare " },
-	{ "Names and stacks", " sysroot debug-path debuginfod nocpp " },
+	{ "Names and stacks", " wrappers sysroot debug-path debuginfod nocpp " },
 	{ "Other machines and services",
 	  " metrics push token-file insecure-tcp announce discover wait stdio allow-kill kill " },
 };
@@ -218,8 +218,8 @@ void options_help(FILE *out, const struct command *command, bool wants_all)
 		if (c->run)
 			help_summary(out, width, c);
 	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', 'heaptap PID' 'heaptap attach PID'.\n"
-	      "Where RSS grows, or memory is fragmented, and nothing leaks: 'heaptap scan PID'\n"
-	      "says what the allocator keeps free, and 'heaptap run --mmap' who maps memory.\n"
+	      "Where RSS grows and nothing leaks: 'heaptap attach PID' says where it went, 'heaptap\n"
+	      "scan PID' what is free (fragmentation) and what pins it, '--mmap' who maps memory.\n"
 	      "'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n",
 	      out);
 }

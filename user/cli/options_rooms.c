@@ -97,6 +97,7 @@ struct session_options options_session(const struct options *o)
 			    .min_size = o->thin ? o->min_size : 0,
 			    .max_size = o->thin ? o->max_size : 0 },
 		.scan = o->scan,
+		.wrappers = o->wrappers,
 		.wants_tape = any_format(o, wants_tape),
 		.wants_slices = o->open || any_format(o, wants_slices),
 		.verdict = { .max_pause_ns = o->max_pause_ns,

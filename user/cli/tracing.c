@@ -132,6 +132,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
+	so.wants_residence = true;
 	so.source.joins_targets = command->joins_targets;
 	so.source.code = is_launch ? CODE_FIRST : CODE_LATER;
 	err = recorder_check(&so.recorder);

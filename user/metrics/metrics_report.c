@@ -25,7 +25,7 @@ static int take_caller(struct metrics_table *t, u32 number, const struct report 
 				    .grown = row->grown,
 				    .has_verdict = p->leaks && p->leaks->has_verdict,
 				    .leaks = row->leaks.sums };
-	int err = report_all_callers(r, p, row->id, where, sizeof(where));
+	int err = report_own_callers(r, p, row->id, where, sizeof(where));
 
 	snprintf(c.function, sizeof(c.function), "%s", alloc_fn(heap_functions(p->heap), row->row.fn)->name);
 	return err ? err : metrics_add_caller(t, &c);

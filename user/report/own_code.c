@@ -64,6 +64,8 @@ static int own_is_left_out(const struct own_search *s, const struct own_code *o,
 
 	if (code_ref_is_folded(o->ref) || (m && library_is_file(m->path)) || library_is_function(o->symbol))
 		return 1;
+	if (wrappers_is_named(s->process->wrappers, o->symbol->function))
+		return 1;
 	if (is_outermost && wrappers_has(s->process->wrappers, o->ref) && !own_is_main(o->symbol->function))
 		return 1;
 	if (!library_is_wrapper_name(o->symbol->function))
@@ -169,5 +171,40 @@ int own_code_name(const struct report *r, const struct report_process *p, u64 id
 	int err = own_code_find(r, p, id, &o);
 
 	own_code_text(r, &o, text);
+	return err;
+}
+
+/* Is the function @name of the frame @ref left out as a wrapper? */
+static bool own_is_wrapper(const struct report *r, const struct report_process *p, struct code_ref ref,
+			   const struct symbol *s)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+
+	if (!s->function || code_ref_is_folded(ref) || own_is_main(s->function) ||
+	    (m && library_is_file(m->path)) || library_is_function(s))
+		return false;
+	return wrappers_has(p->wrappers, ref) || wrappers_is_named(p->wrappers, s->function) ||
+	       (library_is_wrapper_name(s->function) && wrappers_callers(p->wrappers, ref) > 1);
+}
+
+int own_code_wrappers(const struct report *r, const struct report_process *p,
+		      const char *names[OWN_MAX_WRAPPERS], size_t *nr)
+{
+	struct code_ref ref;
+	int err = 0;
+
+	*nr = 0;
+	for (size_t i = 0; !err && *nr < OWN_MAX_WRAPPERS && wrappers_frame(p->wrappers, i, &ref); i++) {
+		const struct symbol *symbols;
+		size_t nr_symbols, k = 0;
+
+		err = report_symbols(r, ref, &symbols, &nr_symbols);
+		if (err || !own_is_wrapper(r, p, ref, &symbols[nr_symbols - 1]))
+			continue;
+		while (k < *nr && strcmp(names[k], symbols[nr_symbols - 1].function) != 0)
+			k++;
+		names[k] = symbols[nr_symbols - 1].function;
+		*nr += k == *nr;
+	}
 	return err;
 }

@@ -4,7 +4,7 @@
 
 #include "user/report/report.h"
 
-enum { OWN_PLACE_MAX = 256 };
+enum { OWN_PLACE_MAX = 256, OWN_MAX_WRAPPERS = 64 };
 
 /* A frame of a stack. All zero: there is no stack. */
 struct own_code {
@@ -32,3 +32,7 @@ char *own_code_text(const struct report *r, const struct own_code *o, char text[
 /* Both for the stack @id. */
 int own_code_name(const struct report *r, const struct report_process *p, u64 id,
 		  char text[OWN_PLACE_MAX]) __must_check;
+
+/* The functions of @p that are left out as wrappers; borrowed as by report_symbols(). 0, -ENOMEM or -ECANCELED. */
+int own_code_wrappers(const struct report *r, const struct report_process *p,
+		      const char *names[OWN_MAX_WRAPPERS], size_t *nr) __must_check;

@@ -15,6 +15,7 @@
 struct losses;
 struct report_key;
 struct report_marks;
+struct report_residence;
 struct report_row;
 struct span_course;
 struct stack;
@@ -22,8 +23,6 @@ struct stack_table;
 struct symbol;
 struct symbolizer;
 struct target;
-struct trend;
-struct wrappers;
 
 /* An allocator found in a process. */
 struct report_allocator {
@@ -49,11 +48,12 @@ struct report_process {
 	const struct leaks *leaks;
 	const char *no_verdict;
 	const char *ending; /* why leaks at the end need not be leaks, one of the notes; NULL = no reason */
-	/* Live bytes of rows 0 to nr_reported - 1 at the last report; later rows had none. NULL: no last report. */
+	/* Live bytes of rows 0 to nr_reported - 1 at the last report; later rows had none. NULL: none. */
 	const u64 *reported;
 	size_t nr_reported;
-	const struct trend *trend;	 /* does it grow? NULL = not known */
-	const struct wrappers *wrappers; /* of the allocator; NULL = not known */
+	const struct trend *trend;		  /* does it grow? NULL = not known */
+	const struct wrappers *wrappers;	  /* of the allocator; NULL = not known */
+	const struct report_residence *residence; /* user/report/report_residence.h; NULL = not known */
 
 	/* Remarks for readers of the numbers: one sentence each, no full stop. Every format shows them. */
 	const char *const *notes;

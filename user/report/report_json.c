@@ -19,6 +19,7 @@
 #include "user/report/report_hint.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
+#include "user/report/report_residence.h"
 #include "user/report/report_rows.h"
 #include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
@@ -53,13 +54,58 @@ static void json_exit(struct json *j, const struct target *t)
 }
 
 /* The sentence that all outputs begin with. */
+/* Where the resident memory is, and what became of it since the attach. */
+static int json_residence(struct json *j, const struct report *r, const struct report_process *p,
+			  const struct report_row *rows, size_t nr)
+{
+	struct residence_item items[RESIDENCE_MAX_ITEMS];
+	const struct report_residence *d = p->residence;
+	size_t nr_items = d ? report_residence_items(p, items) : 0;
+	char text[RESIDENCE_TEXT_MAX];
+	int err = report_residence(text, r, p, rows, nr);
+
+	if (err || !d)
+		return err;
+	json_object_begin(j, "resident");
+	json_string(j, "text", text);
+	json_u64(j, "rss", d->now.rss);
+	json_u64(j, "rss_before", d->before.rss);
+	json_object_begin(j, "change");
+	for (size_t i = 0; i < nr_items; i++)
+		json_s64(j, items[i].key, items[i].bytes);
+	json_object_end(j);
+	json_u64(j, "ended_threads", d->now.nr_ended);
+	json_object_end(j);
+	return 0;
+}
+
+static int json_wrappers(struct json *j, const struct report *r, const struct report_process *p)
+{
+	const char *names[OWN_MAX_WRAPPERS];
+	size_t nr = 0;
+	int err = own_code_wrappers(r, p, names, &nr);
+
+	json_array_begin(j, "wrappers");
+	for (size_t i = 0; i < nr; i++)
+		json_string(j, NULL, names[i]);
+	json_array_end(j);
+	return err;
+}
+
 static int json_verdict(struct json *j, const struct report *r, const struct report_process *p)
 {
+	auto_free struct report_row *rows = NULL;
 	struct report_verdict v;
-	int err = report_verdict_of(&v, r, p);
+	size_t nr;
+	int err = report_rows(r, p, &rows, &nr, NULL);
 
-	json_string(j, "verdict", v.text);
-	return err;
+	if (!err)
+		err = report_verdict(&v, r, p, rows, nr);
+	if (!err)
+		json_string(j, "verdict", v.text);
+	if (!err)
+		err = json_residence(j, r, p, rows, nr);
+	return err ? err : json_wrappers(j, r, p);
 }
 
 static void report_json_target(struct json *j, const struct report_process *p)

@@ -14,6 +14,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/wrap.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_residence.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
@@ -232,6 +233,17 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 	return err ? err : text_suppressions(t, p);
 }
 
+static int text_residence(struct text *t, const struct report_process *p, const struct report_row *rows,
+			  size_t nr)
+{
+	char line[RESIDENCE_TEXT_MAX];
+	int err = report_residence(line, t->report, p, rows, nr);
+
+	if (!err && *line)
+		fprintf(t->out, "%s\n", line);
+	return err;
+}
+
 static int report_text_process(struct text *t, const struct report_process *p, u32 parts)
 {
 	auto_free struct report_row *rows = NULL;
@@ -250,6 +262,10 @@ static int report_text_process(struct text *t, const struct report_process *p, u
 		return err;
 	if (parts & PART_HEAD && t->is_one)
 		text_name(t, p->target);
+	if (!IS_AGENT && parts & PART_HEAD)
+		err = text_residence(t, p, rows, nr);
+	if (err)
+		return err;
 	if (parts & PART_CALLERS && !p->unwatched)
 		err = text_callers(t, p, rows, nr, key);
 	if (parts == PART_HEAD)

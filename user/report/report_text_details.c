@@ -15,6 +15,7 @@
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
+#include "user/report/wrappers.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
@@ -31,7 +32,8 @@ enum {
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
 	SHARE_MIN_NS = 1000 * 1000 * 1000, /* shorter traces have no share of a CPU */
-	MAX_MODULES = 5,		   /* in the text; JSON has all */
+	WRAPPER_WIDTH = 80,
+	MAX_MODULES = 5, /* in the text; JSON has all */
 	MAX_THREADS = 5,
 };
 
@@ -588,6 +590,27 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 	return 0;
 }
 
+/* The functions that are no place of a leak, where they were asked for. */
+static int text_wrappers(struct text *t, const struct report_process *p)
+{
+	const char *names[OWN_MAX_WRAPPERS];
+	size_t nr = 0;
+	int err = own_code_wrappers(t->report, p, names, &nr);
+
+	if (err)
+		return err;
+	line_begin(t, "wrappers");
+	for (size_t i = 0; i < nr; i++) {
+		char name[WRAPPER_WIDTH];
+
+		report_text_details_item(t, "%s", escape_buf(name, sizeof(name), names[i]));
+	}
+	if (!nr)
+		fputs("none", t->out);
+	line_end(t);
+	return 0;
+}
+
 /* A thread, and the bytes of it that are live. */
 struct thread_item {
 	struct thread_row row;
@@ -656,6 +679,8 @@ static int text_sums(struct text *t, const struct report_process *p, const struc
 	text_calls(t, p->heap);
 	text_cost(t, p);
 	err = text_modules(t, p, rows, nr);
+	if (!IS_AGENT && !err && wrappers_has_names(p->wrappers))
+		err = text_wrappers(t, p);
 	if (!err)
 		err = text_threads(t, p);
 	text_names(t);

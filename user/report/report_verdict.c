@@ -99,10 +99,10 @@ static int verdict_list_parts(const struct report_row *rows, size_t nr,
 	return 0;
 }
 
-/* Append the place that has most of @bytes: ", from make_node (list.c:42)". */
-static int verdict_add_place(struct report_verdict *v, const struct report *r, const struct report_process *p,
-			     const struct report_row *rows, size_t nr,
-			     u64 (*bytes)(const struct report_row *row))
+/* Find the place that has most of @bytes. "" without one. */
+static int verdict_find_place(struct report_holder *out, const struct report *r,
+			      const struct report_process *p, const struct report_row *rows, size_t nr,
+			      u64 (*bytes)(const struct report_row *row))
 {
 	auto_free struct verdict_part *parts = NULL;
 	auto_free char(*places)[OWN_PLACE_MAX] = calloc(MAX_LOOKED_AT, sizeof(*places));
@@ -110,6 +110,7 @@ static int verdict_add_place(struct report_verdict *v, const struct report *r, c
 	u64 all;
 	int err = places ? verdict_list_parts(rows, nr, bytes, &parts, &count, &all) : -ENOMEM;
 
+	*out = (struct report_holder){ .share = "" };
 	for (size_t i = 0; !err && i < count; i++) {
 		size_t k = 0;
 
@@ -122,15 +123,32 @@ static int verdict_add_place(struct report_verdict *v, const struct report *r, c
 		if (parts[k].bytes > parts[most].bytes)
 			most = k;
 	}
-	/* A leak that grows is named once. */
-	if (err || !count || !*places[most] || strstr(v->text, places[most]))
+	if (err || !count)
 		return err;
-	verdict_add(v, ", %sfrom %s",
-		    parts[most].bytes >= all	   ? ""
-		    : parts[most].bytes >= all / 2 ? "most of it "
-						   : "the largest part ",
-		    places[most]);
+	memcpy(out->place, places[most], sizeof(out->place));
+	out->share = parts[most].bytes >= all	    ? ""
+		     : parts[most].bytes >= all / 2 ? "most of it "
+						    : "the largest part ";
 	return 0;
+}
+
+int report_holder(struct report_holder *out, const struct report *r, const struct report_process *p,
+		  const struct report_row *rows, size_t nr)
+{
+	return verdict_find_place(out, r, p, rows, nr, verdict_live);
+}
+
+/* Append it: ", most of it from make_node (list.c:42)". A leak that grows is named once. */
+static int verdict_add_place(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			     const struct report_row *rows, size_t nr,
+			     u64 (*bytes)(const struct report_row *row))
+{
+	struct report_holder holder;
+	int err = verdict_find_place(&holder, r, p, rows, nr, bytes);
+
+	if (!err && *holder.place && !strstr(v->text, holder.place))
+		verdict_add(v, ", %sfrom %s", holder.share, holder.place);
+	return err;
 }
 
 /* ---- the parts of the sentence ---- */

@@ -2,6 +2,7 @@
 /* The one sentence about a process that every output begins with. */
 #pragma once
 
+#include "user/report/own_code.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 
@@ -22,3 +23,12 @@ int report_verdict(struct report_verdict *v, const struct report *r, const struc
 /* As report_verdict(), for a caller that has no rows. */
 int report_verdict_of(struct report_verdict *v, const struct report *r,
 		      const struct report_process *p) __must_check;
+
+/* The place that holds most of what is live. */
+struct report_holder {
+	char place[OWN_PLACE_MAX]; /* "remember (svc.cpp:19)", escaped; "" = not known */
+	const char *share;	   /* "most of it ", "the largest part ", "" = all of it */
+};
+
+int report_holder(struct report_holder *out, const struct report *r, const struct report_process *p,
+		  const struct report_row *rows, size_t nr) __must_check;

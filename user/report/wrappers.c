@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -28,6 +29,7 @@ struct wrappers {
 	struct wrapper_frame *list; /* owned */
 	size_t nr, max;
 	struct hash_index index;
+	const char *names; /* borrowed; NULL = none */
 };
 
 static u64 wrapper_hash(struct code_ref ref)
@@ -101,7 +103,8 @@ static int wrappers_look(struct wrappers *w, const struct heap *heap, const stru
 	return err;
 }
 
-int wrappers_new(struct wrappers **out, const struct heap *heap, const struct stack_table *stacks)
+int wrappers_new(struct wrappers **out, const struct heap *heap, const struct stack_table *stacks,
+		 const char *names)
 {
 	struct wrappers *w = calloc(1, sizeof(*w));
 	int err = w ? wrappers_look(w, heap, stacks) : -ENOMEM;
@@ -110,6 +113,7 @@ int wrappers_new(struct wrappers **out, const struct heap *heap, const struct st
 		wrappers_free(w);
 		return err;
 	}
+	w->names = names;
 	*out = w;
 	return 0;
 }
@@ -135,4 +139,32 @@ u32 wrappers_callers(const struct wrappers *w, struct code_ref ref)
 	const struct wrapper_frame *f = w ? wrappers_find(w, ref) : NULL;
 
 	return f ? f->nr_callers : 0;
+}
+
+/* Parameters are no part of a name. */
+bool wrappers_is_named(const struct wrappers *w, const char *function)
+{
+	size_t len = strcspn(function, "(");
+
+	for (const char *name = w ? w->names : NULL; name && *name; name += strspn(name, ",")) {
+		size_t n = strcspn(name, ",");
+
+		if (n == len && !strncmp(name, function, n))
+			return true;
+		name += n;
+	}
+	return false;
+}
+
+bool wrappers_has_names(const struct wrappers *w)
+{
+	return w && w->names;
+}
+
+bool wrappers_frame(const struct wrappers *w, size_t i, struct code_ref *ref)
+{
+	if (!w || i >= w->nr)
+		return false;
+	*ref = w->list[i].ref;
+	return true;
 }

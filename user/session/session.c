@@ -26,6 +26,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_record.h"
+#include "user/session/session_residence.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
 #include "user/session/session_told.h"
@@ -63,8 +64,10 @@ void session_free_process(struct process *p)
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);
 	free(p->reported);
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		wrappers_free(p->wrappers);
+		session_residence_free(p);
+	}
 	free(p);
 }
 
@@ -532,6 +535,8 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	err = session_add_process(s, &p, pid, is_started);
 	if (err)
 		return err;
+	if (!IS_AGENT)
+		session_residence_begin(s, p);
 	err = target_read_maps(p->target, s->modules);
 	if (err < 0)
 		refuse_process(s, p, err);

@@ -59,6 +59,8 @@ struct session_options {
 	bool keeps_place;	    /* session_go_on() may be called */
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool wants_slices;	    /* a report shows parts of the time: heap_keep_slices() */
+	const char *wrappers;	    /* names of functions that pass on blocks: wrappers_new() */
+	bool wants_residence;	    /* reports show the resident memory */
 	bool shows_progress;	    /* while a recording is read, or a verdict found */
 	/* Is @pid, a process of source.chosen, wanted? It may have ended. NULL = each is. */
 	bool (*is_chosen)(void *ctx, pid_t pid);

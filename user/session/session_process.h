@@ -77,6 +77,7 @@ struct process {
 	struct process_tuned tuned;
 	struct process_notes notes;
 	struct trend trend;
+	struct report_residence *residence;   /* owned; NULL = none */
 	struct wrappers *wrappers;	      /* owned; as of the last report, NULL = none */
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */

@@ -19,6 +19,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_residence.h"
 #include "user/session/session_rules.h"
 #include "user/session/session_runtime.h"
 #include "user/session/session_span.h"
@@ -201,7 +202,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	session_read_losses(s, p);
 	if (!IS_AGENT) {
 		wrappers_free(take_ptr(p->wrappers));
-		err = wrappers_new(&p->wrappers, p->heap, s->stacks);
+		err = wrappers_new(&p->wrappers, p->heap, s->stacks, s->options->wrappers);
 	}
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
@@ -212,6 +213,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 					.leaks = p->leaks,
 					.trend = &p->trend,
 					.wrappers = p->wrappers,
+					.residence =
+						p->residence && p->residence->now.rss ? p->residence : NULL,
 					.reported = p->reported,
 					.nr_reported = p->nr_reported,
 					.is_replaced = p->life == PROCESS_REPLACED,
@@ -382,8 +385,12 @@ int session_report(struct session *s)
 		}
 		err = session_span_finish(s, NULL);
 	}
+	if (!IS_AGENT)
+		session_residence_read(s);
 	if (!err)
 		err = session_show(s, 0, outputs_write_to, s->outs);
+	if (!IS_AGENT)
+		session_residence_forget(s);
 	session_reported(s);
 	return err;
 }

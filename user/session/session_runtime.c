@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Python, Java, node and Go keep objects in memory that they map themselves: say so in reports on them. */
+/* Python, PHP, Java, node and Go keep objects in memory that they map themselves: say so in reports on them. */
 #include "user/session/session_runtime.h"
 
 #include <string.h>
@@ -23,6 +23,13 @@ static const struct runtime {
 	"itself; with PYTHONMALLOC=malloc in its environment each one is a block"
 	{ "python", IN_PROGRAM, PYTHON },
 	{ "libpython", IN_LIBRARY, PYTHON },
+#define PHP                                                                                                   \
+	"PHP: its values are no blocks here, because they lie in chunks of 2 MiB that PHP maps itself; with " \
+	"USE_ZEND_ALLOC=0 in its environment each one is a block"
+	{ "php", IN_PROGRAM, PHP },
+	{ "php-fpm", IN_PROGRAM, PHP },
+	{ "php-cgi", IN_PROGRAM, PHP },
+	{ "libphp", IN_LIBRARY, PHP },
 	{ "libjvm.so", IN_LIBRARY,
 	  "Java: its objects are no blocks here, because they lie in memory that the JVM maps itself (jcmd PID "
 	  "GC.heap_info shows it); the blocks are those of the JVM and of native code" },

@@ -19,7 +19,7 @@ static void is_named(u64 stack, const char *expected)
 static void find_wrappers(void)
 {
 	wrappers_free(wrappers);
-	assert_int_equal(wrappers_new(&wrappers, heap, stacks), 0);
+	assert_int_equal(wrappers_new(&wrappers, heap, stacks, NULL), 0);
 	process.wrappers = wrappers;
 }
 

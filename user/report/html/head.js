@@ -184,6 +184,7 @@ function showAbout(process) {
 		["Failed", data.totals.failed_allocs && plural(data.totals.failed_allocs, "allocation")],
 		["Growth", data.growth && data.growth.after_bytes > data.growth.before_bytes &&
 			`the low-water mark rose from ${bytes(data.growth.before_bytes)} to ${bytes(data.growth.after_bytes)}`],
+		["Memory", data.resident && data.resident.text],
 		["Leak scan", scan && `${bytes(scan.scanned_bytes)} scanned, the process stopped for ${duration(scan.pause_ns)}`],
 		["Releases", data.checked ? "checked" : "not checked"],
 	].filter(r => r[1]);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads the resident memory of processes: it may grow where no block does. */
+#include "user/session/session_residence.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/session/session_private.h"
+#include "user/session/session_told.h"
+#include "user/session/session_unwatched.h"
+
+/* All that is said of the memory of one process. */
+static int residence_look(struct residence *out, pid_t pid)
+{
+	int err = residence_read(out, proc_reader(pid));
+
+	if (err)
+		debug("residence: PID %d: cannot read smaps: %s", (int)pid, strerror(-err));
+	else
+		residence_find_threads(out, pid);
+	return err;
+}
+
+void session_residence_begin(const struct session *s, struct process *p)
+{
+	if (!s->options->wants_residence || p->target->is_started)
+		return;
+	p->residence = calloc(1, sizeof(*p->residence));
+	if (p->residence && residence_look(&p->residence->before, p->target->pid))
+		session_residence_free(p);
+}
+
+/* The memory of an attached process is compared; a child has that of its parent, and is not. */
+static void residence_read_process(struct session *s, struct process *p)
+{
+	bool is_glibc = true, is_attached = p->residence;
+	struct report_residence *d;
+
+	if (process_is_over(p) || p->is_hidden || (!is_attached && !p->target->is_started) ||
+	    process_is_unwatched(p))
+		return;
+	d = is_attached ? p->residence : calloc(1, sizeof(*d));
+	if (!d)
+		return;
+	p->residence = d;
+	d->sees_mappings = s->options->source.want_mmap;
+	d->allocator = p->target->nr_allocators ? p->target->allocators[0].kind : "";
+	for (size_t i = 0; i < p->target->nr_allocators; i++)
+		is_glibc &= !strcmp(p->target->allocators[i].kind, "glibc") ||
+			    !strcmp(p->target->allocators[i].kind, "libstdc++");
+	if (residence_look(&d->now, p->target->pid))
+		return;
+	residence_find_blocks(&d->now, d->before.rss ? &d->before : NULL, p->heap, is_glibc);
+	residence_add_up(&d->now);
+	residence_add_up(&d->before);
+}
+
+static int residence_read_all(void *arg)
+{
+	struct session *s = arg;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		residence_read_process(s, s->processes[i]);
+	return 0;
+}
+
+void session_residence_read(struct session *s)
+{
+	if (!s->options->wants_residence)
+		return;
+	if (session_aside(s, residence_read_all, s))
+		debug("residence: not read");
+}
+
+void session_residence_forget(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (s->processes[i]->residence)
+			residence_fini(&s->processes[i]->residence->now);
+}
+
+void session_residence_free(struct process *p)
+{
+	if (!p->residence)
+		return;
+	residence_fini(&p->residence->before);
+	residence_fini(&p->residence->now);
+	free(take_ptr(p->residence));
+}
