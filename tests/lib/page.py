@@ -176,7 +176,10 @@ def faults(b, page):
 
 def main():
     words = sys.argv[1:]
-    page = "file://" + os.path.abspath(words.pop(0))
+    page = words.pop(0)
+    if not page.startswith("http:"):
+        path, mark, fragment = page.partition("#")
+        page = "file://" + os.path.abspath(path) + mark + fragment
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         b = Browser(folder)
         try:
