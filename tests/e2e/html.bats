@@ -324,7 +324,7 @@ slices() {
 	[[ $at == '#'*'part='*'kind=calls'*'at='* ]]
 	page "r.html$at" "${what[@]}" >again
 	diff <(sed '1d; $d' got | sed '$d') <(sed '$d' again)
-	# What names nothing is passed over.
+	# Words of the address that name nothing are passed over.
 	page 'r.html#p=99&part=7-3&kind=x&by=y&as=z&rows=q&sort=w-&at=9.9.9&q=%3Cb%3E' eval "$(value '#canvas' total)" \
 		eval 'document.querySelectorAll("main b b").length' >got
 	printf '%s\n' "$(page r.html eval "$(value '#canvas' total)")" 0 | diff - got
