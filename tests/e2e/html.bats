@@ -88,7 +88,7 @@ list_events() {
 @test "html: verdict and worst place in words" {
 	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
 	page r.html eval "$(shown .headline)" >got
-	grep -q '^Leaks 10.8 KiB in 32 blocks, and with them 480 B in 20, most of it from open_session (leak.c:' got
+	grep -q '^"Leaks 10.8 KiB in 32 blocks, and with them 480 B in 20, most of it from open_session (leak.c:' got
 	list_events >l.txt
 	"$HEAPTAP" report -q -o none.html l.txt
 	page none.html eval "$(shown .headline)" >got
@@ -220,10 +220,10 @@ part() { printf 'Number(document.querySelector("#part").dataset.%s)' "$1"; }
 	} >l.txt
 	"$HEAPTAP" report -q -o r.html l.txt
 	page r.html size 1280 900 eval 'document.querySelectorAll("#timeline .tick").length > 7' \
-		eval 'Array.from(document.querySelectorAll("#timeline text")).filter(t => { const b = t.getBBox();
+		eval 'Array.from(document.querySelectorAll("#timeline-panel text")).filter(t => { const b = t.getBBox();
 			return b.x < 0 || b.x + b.width > t.ownerSVGElement.width.baseVal.value + 0.5; }).map(t => t.textContent)' \
-		eval 'Array.from(document.querySelectorAll("#timeline svg")).map(s => s.querySelectorAll(".grid").length > 1)' >got
-	printf '%s\n' true '[]' '[true, true]' | diff - got
+		eval 'Array.from(document.querySelectorAll("#timeline-panel svg")).map(s => s.querySelectorAll(".grid").length > 1)' >got
+	printf '%s\n' true '[]' '[true, true, true]' | diff - got
 }
 
 @test "html: the table says how many of its rows it shows" {
@@ -292,6 +292,74 @@ slices() {
 	wait_for grep -qs 'heaptap connect' heaptap.err
 	"$HEAPTAP" connect -q --no-scan -o connect.html "unix:$PWD/net/s" 2>err
 	slices connect.html | diff want -
+}
+
+@test "html: Enter goes from hit to hit, where the graph opens; Esc leaves the search; ? shows the keys" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	# 0x200 is below 0x300, and below the mark of the cut stack.
+	page r.html click '[data-id=total]' eval 'document.querySelector("#search").focus()' key '?' \
+		eval 'document.querySelector("#keys").open' type '#search' 'prog+0x200' key Enter eval "$(shown '#found')" eval "$(shown '#detail b')" \
+		eval "$(value '#crumbs' depth)" key Enter eval "$(shown '#found')" key Enter eval "$(shown '#found')" \
+		key Shift+Enter eval "$(shown '#found')" key Escape eval 'document.querySelector("#search").value' \
+		eval 'document.activeElement.id' eval "$(value '#table' rows)" key '?' eval 'document.querySelector("#keys").open' \
+		key Escape eval 'document.querySelector("#keys").open' >got
+	printf '%s\n' null false '"1 of 2"' '"prog+0x200"' 2 '"2 of 2"' '"1 of 2"' '"2 of 2"' '""' '"canvas"' 3 true false | diff - got
+}
+
+@test "html: a tab sorts the table; the address names the spot, and leads back to it" {
+	local at
+	list_long >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	# what FIELD...: what is shown of a page
+	local -a what=(eval "$(value '#canvas' total)" eval 'document.querySelector("#canvas").dataset.kind'
+		eval 'document.querySelector("[aria-sort=descending]").dataset.column' eval "$(value '#table' rows)" eval "$(shown '#detail b')"
+		eval 'document.querySelector("#shape").value' eval 'document.querySelector("#groups [aria-pressed=true]").dataset.id'
+		eval "$(part from)" eval "$(shown '#found')")
+	page r.html eval 'location.hash' drag '#timeline-panel' 0.1 0.3 click '[data-id=calls]' click '[data-id=function]' \
+		choose '#shape' inverted type '#search' 'prog+0x1' key Enter "${what[@]}" eval 'location.hash' >got
+	[ "$(head -1 got)" = '""' ]
+	[ "$(sed -n 4p got)" = '"allocs"' ]
+	at=$(tail -1 got | jq -r .)
+	[[ $at == '#'*'part='*'kind=calls'*'at='* ]]
+	page "r.html$at" "${what[@]}" >again
+	diff <(sed '1d; $d' got | sed '$d') <(sed '$d' again)
+	# Words of the address that name nothing are passed over.
+	page 'r.html#p=99&part=7-3&kind=x&by=y&as=z&rows=q&sort=w-&at=9.9.9&q=%3Cb%3E' eval "$(value '#canvas' total)" \
+		eval 'document.querySelectorAll("main b b").length' >got
+	printf '%s\n' "$(page r.html eval "$(value '#canvas' total)")" 0 | diff - got
+}
+
+@test "html: functions: what is theirs beside what is below them, callers and callees" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	# 0x200 holds 600 bytes through its callees, none itself; 0x300 calls it, and so does the cut stack.
+	page r.html click '[data-id=function]' \
+		eval 'Array.from(document.querySelectorAll("#table tbody tr"), r => [r.querySelector("b").textContent, ...["live_bytes", "self"].map(id =>
+			Number(r.children[1 + Array.from(document.querySelectorAll("#table thead [data-column]")).findIndex(h => h.dataset.column === id)].dataset.value))].join(" ")).sort()' \
+		click '#table tbody .opens' \
+		eval 'Array.from(document.querySelectorAll(".near > div"), d => Array.from(d.querySelectorAll("li"), l => l.textContent.replace(/\u00a0/g, " ")).join(", "))' >got
+	jq -c . got | diff - <(printf '%s\n' '["prog+0x100 100 100","prog+0x110 0 0","prog+0x120 500 500","prog+0x200 600 0","prog+0x300 100 0"]' \
+		'["[cut: cut at the depth that was asked for (--depth 127 has more)]500 B, prog+0x300100 B","prog+0x120500 B, prog+0x100100 B"]')
+}
+
+@test "html: who held the memory over time: the areas end with what is live" {
+	list_long >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.json l.txt
+	page r.html eval 'document.querySelectorAll("#timeline-panel .holder").length' \
+		eval 'sum(holdersOf(state.process).map(h => h.live.at(-1)))' click '#holders button' eval "$(value '#table' rows)" >got
+	jq '3, .processes[0].totals.live_bytes, 1' r.json | diff - got
+	# A part and its tab have one number.
+	page r.html drag '#timeline-panel' 0.35 0.36 eval "$(shown '#kinds [data-id=growth] span')" eval "$(shown '#part-text')" >got
+	sed -n 2p got | grep -qF "live memory $(head -1 got | jq -r .) ("
+}
+
+@test "html: at 420 pixels a table that is wider says so" {
+	"$HEAPTAP" run -q -o r.html -- "$T/leak_kinds" 2>err >out
+	page r.html size 420 900 click '[data-id=stack]' \
+		eval '(t => document.querySelector("#sideways").hidden === (t.scrollWidth <= t.clientWidth + 1))(document.querySelector("#table").parentElement)' \
+		eval 'document.documentElement.scrollWidth' size 1600 900 wait 'document.querySelector("#sideways").hidden' eval 1 >got
+	printf '%s\n' true 420 1 | diff - got
 }
 
 @test "html: hostile names do nothing (S9)" {

@@ -112,7 +112,7 @@ has_asked() {
 	[ "$(tail -n 1 body)" = '# EOF' ]
 	[ "$(curl -s -o none -w '%{http_code}' "$URL/nothing")" -eq 404 ]
 	[ "$(curl -s -o none -w '%{http_code}' -X POST -d x "$URL/metrics")" -eq 405 ]
-	curl -s "$URL/" | grep -q /debug/pprof/heap
+	curl -s "$URL/debug/pprof/" | grep -q /debug/pprof/heap
 }
 
 # status HOST: of an answer to a request for the page at $URL that names HOST
@@ -296,4 +296,29 @@ taking() {
 	run -2 "$HEAPTAP" attach "$TARGET" --push ftp://x/
 	[[ $output == *'needs http:// or https://'* ]]
 	untouched "$TARGET"
+}
+
+# has_callers: the data of the page have callers of $TARGET
+has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[0].callers.nr > 0' >/dev/null; }
+
+@test "metrics: attach serves a page that follows the process; system says that it has none" {
+	swelling 65536
+	serving attach "$TARGET" --scan
+	wait_for has_callers
+	[ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: example.com' "$URL/data")" = 403 ]
+	[ "$(curl -s -o /dev/null -w '%{http_code}' "$URL/data?pid=1")" = 404 ]
+	if command -v chromedriver >/dev/null; then
+		# The page follows, also where somebody has chosen what is shown; not while it is paused.
+		python3 "$ROOT/tests/lib/page.py" "$URL/" eval 'document.querySelector("#live").textContent' \
+			eval 'window.first = report.processes[0].totals.allocs, 0' click '[data-id=calls]' click '[data-id=function]' \
+			wait 'report.processes[0].totals.allocs > window.first + 3 && state.process.data === report.processes[0]' \
+			eval 'state.kind.id' eval 'state.group' eval 'document.querySelector("#table").dataset.rows > 0' \
+			click '#live' eval 'document.querySelector("#live").textContent' >got
+		printf '%s\n' '"\u25cf live"' 0 '"calls"' '"function"' true '"paused"' | diff - got
+	fi
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	serving system --zoom 0
+	[ "$(curl -s -o none.txt -w '%{http_code}' "$URL/")" = 404 ]
+	grep -q 'only attach and connect have a page' none.txt
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Open an HTML report in headless Chromium, use it as a person would, and print what it shows.
 
-page.py FILE [STEP...], where each step is one of
+page.py FILE|URL [STEP...], where each step is one of
   eval JS          print the value of JS as JSON
   wait JS          until JS is true; fail after a minute (a hang, not a measure of speed)
   click CSS        click into the middle of an element
@@ -14,7 +14,7 @@ page.py FILE [STEP...], where each step is one of
   size W H         of the window
   media NAME=VALUE prefers-color-scheme=dark, or media=print
   shot FILE        save a picture of what the window shows
-Fails if the page logs an error, or asks for anything but itself.
+Fails if the page logs an error, or asks for anything but itself and the data of a live page.
 """
 import base64
 import json
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 KEYS = {"Shift": "\ue008", "Backspace": "\ue003", "Enter": "\ue007", "Escape": "\ue00c", "Home": "\ue011", "ArrowLeft": "\ue012",
@@ -168,15 +169,18 @@ def faults(b, page):
         if message["method"] != "Network.requestWillBeSent":
             continue
         url = message["params"]["request"]["url"]
-        if message["params"]["documentURL"] != page:  # the browser's own pages
+        if message["params"]["documentURL"].partition("#")[0] != page.partition("#")[0]:  # the browser's own pages
             continue
-        if url != page and not url.startswith("data:"):
+        if url != page and not url.startswith("data:") and url != urllib.parse.urljoin(page, "data"):
             yield "asks for " + url
 
 
 def main():
     words = sys.argv[1:]
-    page = "file://" + os.path.abspath(words.pop(0))
+    page = words.pop(0)
+    if not page.startswith("http:"):
+        path, mark, fragment = page.partition("#")
+        page = "file://" + os.path.abspath(path) + mark + fragment
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         b = Browser(folder)
         try:

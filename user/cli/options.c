@@ -267,8 +267,8 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SYSTEM), HELP("write a report every DUR") },
 	OF_HOST({ "metrics", 0, "[ADDR:]PORT", options_take_text, FIELD(metrics),
 	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
-	  .help = "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
-		  "ADDR, or at unix:/path; port 0 = any free one" })
+	  .help = "serve over HTTP at this port of 127.0.0.1, or of ADDR, or at unix:/path: a live page for a browser, "
+		  "metrics for Prometheus and profiles for pprof; port 0 = any free one" })
 	OF_HOST({ "push", 0, "URL", options_take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),

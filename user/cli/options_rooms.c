@@ -99,7 +99,7 @@ struct session_options options_session(const struct options *o)
 		.scan = o->scan,
 		.wrappers = o->wrappers,
 		.wants_tape = any_format(o, wants_tape),
-		.wants_slices = o->open || any_format(o, wants_slices),
+		.wants_slices = o->open || o->metrics || any_format(o, wants_slices),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
 			     .snapshot = o->snapshot,
 			     .nr_jobs = o->nr_jobs,

@@ -17,9 +17,12 @@ enum channel_kind {
 
 enum { CHANNEL_TEXT = 200 };
 
-/* Which profile. Both ends are one program, so that this is no wire format. */
+/* Questions beside the profiles of enum pprof_kind: the page for a browser, and its data alone. */
+enum { CHANNEL_PAGE = 16, CHANNEL_PAGE_DATA };
+
+/* Which profile, or the page. Both ends are one program, so that this is no wire format. */
 struct profile_key {
-	u32 kind;	     /* enum pprof_kind */
+	u32 kind;	     /* enum pprof_kind, CHANNEL_PAGE or CHANNEL_PAGE_DATA */
 	pid_t pid;	     /* 0 = not named */
 	char container[128]; /* "" = not named */
 };

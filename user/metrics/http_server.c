@@ -72,14 +72,21 @@ struct server {
 	struct http_clients clients;
 };
 
-static const char *const kinds[] = {
-	[PPROF_HEAP] = "/debug/pprof/heap",
-	[PPROF_ALLOCS] = "/debug/pprof/allocs",
-	[PPROF_LEAKS] = "/debug/pprof/leaks",
+/* Paths of which heaptap makes the content when somebody asks, by the kind of their keys. */
+static const char profile_type[] = "application/octet-stream";
+static const struct {
+	const char *path, *type;
+} kinds[] = {
+	[PPROF_HEAP] = { "/debug/pprof/heap", profile_type },
+	[PPROF_ALLOCS] = { "/debug/pprof/allocs", profile_type },
+	[PPROF_LEAKS] = { "/debug/pprof/leaks", profile_type },
+	[CHANNEL_PAGE] = { "/", "text/html; charset=utf-8" },
+	[CHANNEL_PAGE_DATA] = { "/data", "application/json" },
 };
-_Static_assert(ARRAY_SIZE(kinds) == NR_PPROF_KINDS, "a path for each kind");
+_Static_assert((int)NR_PPROF_KINDS <= (int)CHANNEL_PAGE, "kinds of profiles and pages differ");
 
 static const char index_text[] = "heaptap " HEAPTAP_VERSION "\n\n"
+				 "/                    the report as a page (attach, connect)\n"
 				 "/metrics             OpenMetrics\n"
 				 "/debug/pprof/heap    live bytes; ?pid=N or ?container=NAME chooses\n"
 				 "/debug/pprof/allocs  all bytes ever allocated\n"
@@ -304,12 +311,11 @@ static enum MHD_Result http_server_serve(void *ctx, struct MHD_Connection *c, co
 				       "Host: use localhost or 127.0.0.1: heaptap serves there only\n");
 	if (!strcmp(url, "/metrics"))
 		return serve_metrics(s, c);
-	for (u32 i = 0; i < NR_PPROF_KINDS; i++)
-		if (!strcmp(url, kinds[i]))
+	for (u32 i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].path && !strcmp(url, kinds[i].path))
 			return serve_profile(s, c, i);
-	return http_server_say(
-		s, c, strcmp(url, "/") && strcmp(url, "/debug/pprof/") ? MHD_HTTP_NOT_FOUND : MHD_HTTP_OK,
-		index_text);
+	return http_server_say(s, c, strcmp(url, "/debug/pprof/") ? MHD_HTTP_NOT_FOUND : MHD_HTTP_OK,
+			       index_text);
 }
 
 /* ---- connections ---- */
@@ -357,9 +363,9 @@ static void http_server_take_answer(struct server *s, const struct channel_messa
 {
 	u64 keep_ms = (u64)m->make_ms * KEEP_TIMES;
 	struct MHD_Response *r =
-		fd < 0 ? http_server_make_text(s, m->text) : make_file(s, fd, "application/octet-stream");
+		fd < 0 ? http_server_make_text(s, m->text) : make_file(s, fd, kinds[m->key.kind].type);
 
-	if (r && fd >= 0)
+	if (r && fd >= 0 && m->key.kind < NR_PPROF_KINDS)
 		s->http.add_response_header(r, "Content-Disposition", "attachment; filename=\"heap.pb.gz\"");
 	keep_answer(s, &m->key, fd < 0 ? m->status : MHD_HTTP_OK, r, keep_ms > KEEP_MS ? keep_ms : KEEP_MS);
 	http_server_wake(s, m->id);

@@ -263,7 +263,9 @@ static void metrics_take_messages(struct metrics *m)
 			close(fd);
 		if (message.kind == CHANNEL_SCRAPED)
 			m->scraped_ns = clock_now_ns();
-		else if (message.kind == CHANNEL_QUESTION && message.key.kind < NR_PPROF_KINDS)
+		else if (message.kind == CHANNEL_QUESTION &&
+			 (message.key.kind < NR_PPROF_KINDS || message.key.kind == CHANNEL_PAGE ||
+			  message.key.kind == CHANNEL_PAGE_DATA))
 			m->questions[m->nr_questions++] = message;
 	}
 	if (err == -EPIPE)

@@ -19,11 +19,13 @@ struct metrics_feed {
 	int (*table)(void *ctx, struct metrics_table *t);
 	/* Add the reports on the processes that @key names. 0, -ESRCH or -ENODATA with *@why; or -errno. */
 	int (*profile)(void *ctx, const struct profile_key *key, struct pprof *out, const char **why);
+	/* Write the page, or its data, as @key says. NULL: there is no page. As above. */
+	int (*page)(void *ctx, const struct profile_key *key, FILE *out, const char **why);
 };
 
 /*
- * Write the profile that @key names into a file in memory; the caller owns *@fd. 0; -errno, and if *@why is not NULL,
- * that is the reason in words.
+ * Write the profile or page that @key names into a file in memory; the caller owns *@fd. 0; -errno, and if *@why is
+ * not NULL, that is the reason in words.
  */
 int metrics_make_profile(int *fd, const struct metrics_feed *feed, const struct profile_key *key,
 			 const char **why) __must_check;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes profiles for the helper processes. */
+/* Makes profiles and pages for the helper processes. */
 #include "user/metrics/metrics.h"
+
+#include <errno.h>
+
 #include "user/report/pprof.h"
 
 struct making {
@@ -22,10 +25,20 @@ static int write_profile(void *ctx, FILE *out)
 	return err ? err : end_err;
 }
 
+static int write_page(void *ctx, FILE *out)
+{
+	struct making *making = ctx;
+
+	return making->feed->page(making->feed->ctx, making->key, out, making->why);
+}
+
 int metrics_make_profile(int *fd, const struct metrics_feed *feed, const struct profile_key *key,
 			 const char **why)
 {
 	struct making making = { feed, key, why };
 
-	return channel_make_file(fd, "heaptap-profile", write_profile, &making);
+	if (key->kind < NR_PPROF_KINDS)
+		return channel_make_file(fd, "heaptap-profile", write_profile, &making);
+	*why = "only attach and connect have a page; /debug/pprof/ lists what is here";
+	return feed->page ? channel_make_file(fd, "heaptap-page", write_page, &making) : -ENOENT;
 }

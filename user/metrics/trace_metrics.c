@@ -8,6 +8,7 @@
 #include "user/lib/clock.h"
 #include "user/metrics/metrics_report.h"
 #include "user/metrics/metrics_table.h"
+#include "user/report/html_page.h"
 #include "user/report/pprof.h"
 #include "user/report/report.h"
 #include "user/session/session.h"
@@ -26,6 +27,8 @@ struct trace_taking {
 	struct session *session;
 	struct metrics_table *table;
 	struct pprof *profile;
+	FILE *page;
+	bool is_data; /* the data of the page alone */
 	size_t nr_processes;
 };
 
@@ -122,16 +125,28 @@ static int trace_metrics_take_profile(void *ctx, const struct report *r)
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
 }
 
-static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, struct pprof *out,
-				      const char **why)
+/* Make a report on the process that @key names, all without, and give it to @take. */
+static int trace_metrics_show(struct trace_taking *k, const struct profile_key *key,
+			      int (*take)(void *ctx, const struct report *r), const char **why)
 {
-	struct trace_taking *k = ctx;
 	int err;
 
 	if (key->container[0]) {
 		*why = "container: only heaptap system knows containers";
 		return -ESRCH;
 	}
+	err = session_show(k->session, key->pid, take, k);
+	if (err || k->nr_processes)
+		return err;
+	*why = "no such process is traced";
+	return -ESRCH;
+}
+
+static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, struct pprof *out,
+				      const char **why)
+{
+	struct trace_taking *k = ctx;
+
 	if (key->kind == PPROF_LEAKS && !k->tm->wants_scan) {
 		*why = "no leak verdicts before the end: start heaptap with --scan";
 		return -ENODATA;
@@ -139,18 +154,36 @@ static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, 
 	if (key->kind == PPROF_LEAKS)
 		scan_if_older(k, verdict_again_ns);
 	k->profile = out;
-	err = session_show(k->session, key->pid, trace_metrics_take_profile, k);
-	if (!err && !k->nr_processes) {
-		*why = "no such process is traced";
-		return -ESRCH;
-	}
-	return err;
+	return trace_metrics_show(k, key, trace_metrics_take_profile, why);
+}
+
+/* ---- the page ---- */
+
+static int trace_metrics_take_page(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	k->nr_processes = r->nr_processes;
+	return !r->nr_processes ? 0
+	       : k->is_data	? report_html_data(k->page, r)
+				: report_html_live(k->page, r);
+}
+
+static int trace_metrics_write_page(void *ctx, const struct profile_key *key, FILE *out, const char **why)
+{
+	struct trace_taking *k = ctx;
+
+	*why = NULL;
+	k->page = out;
+	k->is_data = key->kind == CHANNEL_PAGE_DATA;
+	return trace_metrics_show(k, key, trace_metrics_take_page, why);
 }
 
 void trace_metrics_round(struct trace_metrics *tm, struct session *s)
 {
 	struct trace_taking k = { .tm = tm, .session = s };
-	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile };
+	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile,
+					   trace_metrics_write_page };
 
 	metrics_round(tm->metrics, &feed);
 	push_round(tm->push, &feed);
@@ -159,7 +192,7 @@ void trace_metrics_round(struct trace_metrics *tm, struct session *s)
 void trace_metrics_end(struct trace_metrics *tm, struct session *s)
 {
 	struct trace_taking k = { .tm = tm, .session = s };
-	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile };
+	const struct metrics_feed feed = { &k, trace_metrics_fill_table, trace_metrics_fill_profile, NULL };
 
 	push_end(tm->push, &feed);
 }

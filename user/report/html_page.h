@@ -4,8 +4,17 @@
 
 #include <stdio.h>
 
+struct report;
+
 /*
  * Write the page to @out and flush it, with what @write_data writes between its tags: one JSON text, as struct json
  * writes it with in_page. 0, -ENOMEM, or -errno of the first write that failed.
  */
 int html_page(FILE *out, int (*write_data)(FILE *out, const void *ctx), const void *ctx) __must_check;
+
+/*
+ * The page of a report that a running heaptap serves: it asks for "data" beside its own address again and again, which
+ * is what report_html_data() writes. As html_page().
+ */
+int report_html_live(FILE *out, const struct report *r) __must_check;
+int report_html_data(FILE *out, const struct report *r) __must_check;

@@ -19,6 +19,7 @@ html_script_start:
 	.incbin "user/report/html/flame.js"
 	.incbin "user/report/html/charts.js"
 	.incbin "user/report/html/part.js"
+	.incbin "user/report/html/holders.js"
 	.incbin "user/report/html/timeline.js"
 	.incbin "user/report/html/diff.js"
 	.incbin "user/report/html/series.js"

@@ -55,17 +55,17 @@ static void write_hash(FILE *out, const char *start, const char *end)
 	putc('\'', out);
 }
 
-static void write_policy(FILE *out)
+static void write_policy(FILE *out, bool is_live)
 {
+	fputs(is_live ? "connect-src 'self'; " : "", out);
 	fputs("default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src ", out);
 	write_hash(out, html_style_start, html_style_end);
 	fputs("; script-src ", out);
 	write_hash(out, html_script_start, html_script_end);
 }
 
-static int report_html_write_data(FILE *out, const void *ctx)
+static int report_html_write(FILE *out, const struct report *r, bool is_live)
 {
-	const struct report *r = ctx;
 	struct html_tables tables;
 	struct json j;
 	int err = 0;
@@ -76,6 +76,8 @@ static int report_html_write_data(FILE *out, const void *ctx)
 	json_object_begin(&j, NULL);
 	report_json_head(&j, r);
 	json_u64(&j, "real_ns", r->real_ns); /* 0 = not known */
+	if (is_live)
+		json_bool(&j, "live", true);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = html_process(&j, &tables, r, &r->processes[i]);
@@ -85,6 +87,16 @@ static int report_html_write_data(FILE *out, const void *ctx)
 	json_object_end(&j);
 	html_tables_fini(&tables);
 	return err;
+}
+
+static int report_html_write_data(FILE *out, const void *ctx)
+{
+	return report_html_write(out, ctx, false);
+}
+
+static int report_html_write_live(FILE *out, const void *ctx)
+{
+	return report_html_write(out, ctx, true);
 }
 
 /* The places in page.html. */
@@ -104,7 +116,8 @@ static int report_html_slot_at(const char *text, size_t len)
 	return slot;
 }
 
-int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *ctx)
+static int report_html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *ctx,
+			    bool is_live)
 {
 	const char *done = html_page_start;
 	int err = 0;
@@ -116,7 +129,7 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 			continue;
 		report_html_write_text(out, done, p);
 		if (slot == SLOT_POLICY)
-			write_policy(out);
+			write_policy(out, is_live);
 		else if (slot == SLOT_STYLE)
 			report_html_write_text(out, html_style_start, html_style_end);
 		else if (slot == SLOT_SCRIPT)
@@ -130,7 +143,24 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 	return err ? err : flush_stream(out);
 }
 
+int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *ctx)
+{
+	return report_html_page(out, write, ctx, false);
+}
+
 int report_html(FILE *out, const struct report *r)
 {
 	return html_page(out, report_html_write_data, r);
+}
+
+int report_html_live(FILE *out, const struct report *r)
+{
+	return report_html_page(out, report_html_write_live, r, true);
+}
+
+int report_html_data(FILE *out, const struct report *r)
+{
+	int err = report_html_write(out, r, true);
+
+	return err ? err : flush_stream(out);
 }

@@ -202,7 +202,7 @@ static int system_metrics_fill_profile(void *ctx, const struct profile_key *key,
 void system_metrics_round(struct metrics *m, struct push *p, struct system_state *s)
 {
 	struct taking k = { .state = s };
-	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile };
+	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile, NULL };
 
 	metrics_round(m, &feed);
 	push_round(p, &feed);
@@ -211,7 +211,7 @@ void system_metrics_round(struct metrics *m, struct push *p, struct system_state
 void system_metrics_end(struct push *p, struct system_state *s)
 {
 	struct taking k = { .state = s };
-	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile };
+	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile, NULL };
 
 	push_end(p, &feed);
 }

@@ -1,16 +1,9 @@
 "use strict";
 /* The data of the report: frames, stacks, and the callers of each process with their numbers. */
 
-const report = JSON.parse(document.getElementById("report").textContent);
 const INLINED = 1, MARK = 2;
 
-/* Stacks are paths in a tree; a parent has a smaller number than its children. */
-const nodeFrame = Int32Array.from(report.nodes.frame);
-const nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
-
 const baseName = path => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
-
-const modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
 
 const WHY_CUT = {
 	"depth": "cut at the depth that was asked for (--depth 127 has more)",
@@ -29,7 +22,10 @@ const WHY_CUT = {
 
 const whyCut = word => WHY_CUT[word] || word;
 
-const frames = report.frames.map(([fn, file, line, module, kind, offset]) => {
+/* Stacks are paths in a tree, nodeFrame and nodeParent; a parent has a smaller number than its children. */
+let report, nodeFrame, nodeParent, modules, frames;
+
+function makeFrame([fn, file, line, module, kind, offset]) {
 	const frame = { lower: null, file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
 	if (kind === MARK)
 		frame.name = (report.texts[fn] === "frame-pointers" ? "[" : "[cut: ") + whyCut(report.texts[fn]) + "]";
@@ -38,7 +34,17 @@ const frames = report.frames.map(([fn, file, line, module, kind, offset]) => {
 	else
 		frame.name = module < 0 ? `${offset} in no file` : `${modules[module].name}+${offset}`;
 	return frame;
-});
+}
+
+function take(data) {
+	report = data;
+	nodeFrame = Int32Array.from(report.nodes.frame);
+	nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
+	modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
+	frames = report.frames.map(makeFrame);
+}
+
+take(JSON.parse(document.getElementById("report").textContent));
 
 /* The frames of a stack, innermost first. */
 function stackOf(node) {

@@ -1,6 +1,7 @@
 /* The graph: draws one tree on a canvas, and follows pointer and keys. */
 
 const ROW = 21, MIN_WIDTH = 0.6, TEXT_FROM = 26, PAD = 5;
+const MOST_HITS = 1000, MOST_LOOKS = 50000;
 const FOLD_FROM = 8, FOLD_KEEPS = 2; /* frames of a chain: fewer are not folded; so many stay at each end */
 
 const SHAPES = [
@@ -60,6 +61,30 @@ class Flame {
 		this.draw();
 		this.box.scrollTop = this.shape.isUp ? this.box.scrollHeight : 0;
 		this.callbacks.zoomed();
+	}
+
+	/* Frames that match, in the order of the graph, as far as MOST_LOOKS frames go. */
+	hits() {
+		const found = [], todo = [0];
+		for (let looks = 0; this.matches && todo.length && found.length < MOST_HITS && looks < MOST_LOOKS; looks++) {
+			const id = todo.pop();
+			if (id && this.matches[this.tree.key[id]])
+				found.push(id);
+			todo.push(...this.tree.children(id).slice().reverse());
+		}
+		return found;
+	}
+
+	/* The zoomed frame in words: the place of each frame of its path among its siblings, "0.2.1"; and back. */
+	get spot() {
+		return this.pathTo(this.root).slice(1).map(id => this.tree.children(this.tree.parent[id]).indexOf(id)).join(".");
+	}
+
+	goTo(spot) {
+		let id = 0;
+		for (const place of spot.split("."))
+			id = this.tree.children(id)[place] ?? id;
+		this.zoom(id);
 	}
 
 	/* From the whole to @id. */

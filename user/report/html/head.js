@@ -190,5 +190,5 @@ function showAbout(process) {
 	].filter(r => r[1]);
 	replace(byId("about-panel"), el("dl", { class: "about" }, ...rows.map(([label, text]) =>
 		el("div", {}, el("dt", { text: label }), el("dd", { text })))));
-	replace(byId("footer"), el("p", {}, `Made by heaptap ${report.version}. This file needs no network.`));
+	replace(byId("footer"), el("p", {}, `Made by heaptap ${report.version}. ${report.live ? "It asks this heaptap for new numbers." : "This file needs no network."}`));
 }

@@ -1,6 +1,7 @@
 /* The page: what is shown now, and the controls that change it. */
 
-const processes = isDiff ? [new Comparison(report)] : report.processes.map(p => isSeries ? new SeriesProcess(p) : new Process(p));
+const makeProcesses = () => isDiff ? [new Comparison(report)] : report.processes.map(p => isSeries ? new SeriesProcess(p) : new Process(p));
+let processes = makeProcesses();
 const KINDS = isDiff ? DIFF_KINDS : isSeries ? SERIES_KINDS : REPORT_KINDS;
 
 const state = {
@@ -13,14 +14,18 @@ const shown = () => state.part || state.process;
 
 const flame = new Flame(byId("canvas"), {
 	title: () => `${state.kind.label}${state.part ? ", " + timeline.brush.text() : ""}: ${amount(state.kind, flame.tree.total[0])}`,
-	zoomed: () => { showCrumbs(); showDetail(flame.root); },
+	zoomed: () => { showCrumbs(); showDetail(flame.root); keepSpot(); },
 	pointed: (id, event) => { showDetail(id < 0 ? flame.root : id); showTip(id, event); },
 });
 
-const table = new Table(byId("table"), byId("more"), byId("rows-note"), text => {
+function askFor(text) {
 	byId("search").value = text;
 	find(text);
-});
+	keepSpot();
+}
+
+const table = new Table(byId("table"), byId("more"), byId("rows-note"), askFor);
+table.changed = keepSpot;
 
 const timeline = new Timeline(byId("timeline-panel"), (first, end) => {
 	state.part = first < 0 ? null : new Part(state.process, first, end);
@@ -28,7 +33,8 @@ const timeline = new Timeline(byId("timeline-panel"), (first, end) => {
 	showKinds();
 	showFlame();
 	showTable();
-});
+	keepSpot();
+}, askFor);
 
 /* A button for each item of a list; the one that is chosen is pressed. */
 function showTabs(id, items, chosen, choose) {
@@ -41,7 +47,8 @@ function showKinds() {
 	const process = shown(), all = state.part ? PART_KINDS : KINDS;
 	const totals = all.map(k => process.sum(k.column));
 	const kinds = all.filter((k, i) => totals[i] > 0);
-	all.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
+	/* Growth is the change that the text below the picture has; the graph shows the callers that grew. */
+	all.forEach((k, i) => { k.note = state.part && k.id === "growth" ? signed(bytes)(state.part.net) : k.bytes ? bytes(totals[i]) : count(totals[i]); });
 	if (!state.part && state.wholeKind)
 		state.kind = state.wholeKind;
 	if (!kinds.includes(state.kind))
@@ -53,7 +60,15 @@ function showKinds() {
 		state.kind = kind;
 		showKinds();
 		showFlame();
+		table.sortTo(...columnOf(kind));
+		keepSpot();
 	});
+}
+
+/* The column of the table that a kind is sorted by, and whether the least comes first. */
+function columnOf({ column }) {
+	const of = { growing: "per_hour", shrinking: "per_hour" };
+	return [of[column] || column.replace(/^(more|less)_/, "change_"), /^(less_|shrinking)/.test(column)];
 }
 
 function showFlame() {
@@ -86,7 +101,8 @@ function showPart() {
 	byId("part-end").hidden = !part;
 	byId("part-text").textContent = !part ? "Drag over the picture, or use the arrow keys in it, to see what a part of the run allocated."
 		: `${brush.text()}: ${bytes(part.sum("alloc_bytes"))} allocated in ${plural(part.sum("allocs"), "call")}, ` +
-			`live memory ${part.net < 0 ? "" : "+"}${bytes(part.net)}. The graph and the table show this part alone.`;
+			`live memory ${signed(bytes)(part.net)} (some callers ${signed(bytes)(part.sum("growth"))}, others ${bytes(part.net - part.sum("growth"))}). ` +
+			"The graph and the table show this part alone.";
 	for (const [name, value] of Object.entries({ net: part && part.net, from: part && brush.from(brush.first), to: part && brush.to(brush.end) }))
 		if (part)
 			box.dataset[name] = value;
@@ -178,8 +194,23 @@ function showFound() {
 	const share = search.share(process, kind.column);
 	const whole = flame.tree.total[0];
 	found.textContent = `${percent(share, whole)} of ${kind.label.toLowerCase()}`;
+	hit = { at: -1, list: null };
 	found.title = `${amount(kind, share)} of ${amount(kind, whole)} has a match on its stack`;
 	found.dataset.share = share;
+}
+
+/* The hits in the graph, and the one that it is opened at. */
+let hit = { at: -1, list: null };
+
+/* The next hit, or with @step -1 the one before. */
+function goToHit(step) {
+	hit.list = hit.list || flame.hits();
+	if (!hit.list.length)
+		return;
+	hit.at = (hit.at + step + hit.list.length + (hit.at < 0 && step < 0 ? 1 : 0)) % hit.list.length;
+	flame.zoom(hit.list[hit.at]);
+	byId("found").textContent = `${count(hit.at + 1)} of ${count(hit.list.length)}`;
+	byId("graph").scrollIntoView({ block: "nearest" });
 }
 
 /* data-took: milliseconds, for measurements. */
@@ -198,6 +229,7 @@ function showTable() {
 	showTabs("groups", groups, TABLE_GROUPS.find(g => g.id === state.group), group => {
 		state.group = group.id;
 		showTable();
+		keepSpot();
 	});
 	table.show(shown(), state.group, state.search);
 }
@@ -228,6 +260,91 @@ function showProcess(index) {
 	}
 }
 
+/* ---- the fragment of the address: what is shown ---- */
+
+let isRestoring = false;
+
+function keepSpot() {
+	const { kind, by, shape, group, search, process } = state;
+	const spot = { p: processes.length > 1 ? processes.indexOf(process) : "", part: state.part ? timeline.brush.spot : "", kind: kind && kind.id,
+		by: by === "function" ? "" : by, as: shape === SHAPES[0] ? "" : shape.id, rows: group === "stack" ? "" : group,
+		sort: table.sortedBy ? table.sortedBy.id + (table.isUp ? "-" : "") : "", q: search.text, at: flame.spot };
+	const words = Object.entries(spot).filter(([, value]) => value !== "" && value !== undefined);
+
+	/* Browsers refuse too many changes in a short time: the next one comes. */
+	try {
+		if (!isRestoring && process)
+			history.replaceState(null, "", "#" + new URLSearchParams(words));
+	} catch { /* nothing is lost */ }
+}
+
+/* Words that name nothing are passed over. */
+function restoreSpot() {
+	const spot = new URLSearchParams(location.hash.slice(1)), get = name => spot.get(name) || "";
+	const by = GROUPINGS.findIndex(g => g.id === get("by")), shape = SHAPES.findIndex(s => s.id === get("as"));
+
+	if (!location.hash.includes("="))
+		return;
+	isRestoring = true;
+	state.by = GROUPINGS[byId("by").value = Math.max(0, by)].id;
+	state.shape = SHAPES[byId("shape").value = Math.max(0, shape)];
+	state.group = TABLE_GROUPS.some(g => g.id === get("rows")) ? get("rows") : "stack";
+	byId("search").value = get("q");
+	state.search = new Search(get("q"));
+	if (processes[get("p")])
+		byId("process").value = get("p");
+	showProcess(Number(byId("process").value));
+	timeline.brush.goTo(get("part"));
+	state.kind = (state.part ? PART_KINDS : KINDS).find(k => k.id === get("kind")) || state.kind;
+	state.wholeKind = state.part ? state.wholeKind : state.kind;
+	showKinds();
+	showFlame();
+	table.sortTo(get("sort").replace(/-$/, ""), get("sort").endsWith("-"));
+	flame.goTo(get("at"));
+	isRestoring = false;
+}
+
+/* ---- a running heaptap: the same page, with new data each time ---- */
+
+const LIVE_MS = 2000;
+let isLive = Boolean(report.live);
+
+/* Not while somebody drags, or reads what is open in the table. */
+const isBusy = () => document.hidden || timeline.brush.anchor !== null || document.querySelector(".opened, dialog[open]") !== null;
+
+async function update() {
+	try {
+		const answer = isLive && !isBusy() ? await fetch("data", { cache: "no-store" }) : null;
+		if (answer && answer.ok)
+			renew(await answer.json());
+		showLive(answer ? answer.ok : true);
+	} catch {
+		showLive(false);
+	}
+	setTimeout(update, LIVE_MS);
+}
+
+function renew(data) {
+	const pid = state.process && state.process.data.pid;
+
+	keepSpot();
+	take(data);
+	mergedTrees.clear();
+	processes = makeProcesses();
+	fillProcesses();
+	byId("process").value = String(Math.max(0, processes.findIndex(p => p.data.pid === pid)));
+	location.hash.includes("=") ? restoreSpot() : processes.length && showProcess(Number(byId("process").value));
+}
+
+function showLive(isThere) {
+	const button = byId("live");
+	button.hidden = false;
+	button.setAttribute("aria-pressed", String(isLive && isThere));
+	button.textContent = !isThere ? "heaptap is gone" : isLive ? "\u25cf live" : "paused";
+	button.title = isLive ? "Stop updating" : "Update again";
+	button.dataset.time = report.time_ns;
+}
+
 /* Colours as the system has them, or as chosen. */
 const LOOKS = [["", "Colours: system", "\u25d0"], ["light", "Colours: light", "\u2600"], ["dark", "Colours: dark", "\u263e"]];
 let look = 0;
@@ -243,7 +360,13 @@ function showLook(index) {
 
 function redraw() {
 	flame.draw();
+	timeline.draw();
 	showLegend(rankModules(shown(), state.kind.column));
+}
+
+function fillProcesses() {
+	replace(byId("process"), ...processes.map((p, i) => el("option", { value: String(i), text: p.name })));
+	byId("process").closest("label").hidden = processes.length < 2;
 }
 
 function fill(select, items, label, choose) {
@@ -255,15 +378,36 @@ function listen() {
 	let timer = 0;
 	byId("search").addEventListener("input", () => {
 		clearTimeout(timer);
-		timer = setTimeout(() => find(byId("search").value), 60);
+		timer = setTimeout(() => { timer = 0; find(byId("search").value); keepSpot(); }, 60);
+	});
+	byId("search").addEventListener("keydown", e => {
+		if (e.key !== "Enter" && e.key !== "Escape")
+			return;
+		e.preventDefault();
+		clearTimeout(timer);
+		if (e.key === "Escape") {
+			askFor("");
+			byId("canvas").focus();
+		} else if (timer || state.search.text !== byId("search").value) {
+			timer = 0;
+			find(byId("search").value);
+		}
+		if (e.key === "Enter")
+			goToHit(e.shiftKey ? -1 : 1);
 	});
 	document.addEventListener("keydown", e => {
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
-		if (e.key === "/" && !isTyping && !e.ctrlKey && !e.metaKey) {
-			e.preventDefault();
+		if (isTyping || e.ctrlKey || e.metaKey || byId("keys").open || e.key !== "/" && e.key !== "?")
+			return;
+		e.preventDefault();
+		if (e.key === "/")
 			byId("search").focus();
-		}
+		else
+			byId("keys").showModal();
 	});
+	byId("help").addEventListener("click", () => byId("keys").showModal());
+	byId("live").addEventListener("click", () => { isLive = !isLive; showLive(true); });
+	window.addEventListener("hashchange", restoreSpot);
 	byId("part-end").addEventListener("click", () => {
 		timeline.brush.choose(-1, -1);
 		byId("timeline-panel").focus();
@@ -278,10 +422,10 @@ function listen() {
 	/* Paper is white. */
 	window.addEventListener("beforeprint", () => { document.documentElement.dataset.look = "light"; flame.draw(); });
 	window.addEventListener("afterprint", () => { showLook(look); flame.draw(); });
-	fill(byId("process"), processes, p => p.name, (p, i) => showProcess(i));
-	fill(byId("by"), GROUPINGS, g => g.label, g => { state.by = g.id; showFlame(); });
-	fill(byId("shape"), SHAPES, s => s.label, s => { state.shape = s; showFlame(); });
-	byId("process").closest("label").hidden = processes.length < 2;
+	byId("process").addEventListener("change", () => { showProcess(Number(byId("process").value)); keepSpot(); });
+	fillProcesses();
+	fill(byId("by"), GROUPINGS, g => g.label, g => { state.by = g.id; showFlame(); keepSpot(); });
+	fill(byId("shape"), SHAPES, s => s.label, s => { state.shape = s; showFlame(); keepSpot(); });
 	byId("by").closest("label").hidden = isDiff || isSeries;
 }
 
@@ -293,7 +437,12 @@ if (processes.length) {
 	const first = processes.reduce((best, p, i) => worth(p) > worth(processes[best]) ? i : best, 0);
 	byId("process").value = String(first);
 	showProcess(first);
+	restoreSpot();
 } else {
 	replace(byId("verdict"), el("p", { class: "headline", text: "The report has no process." }));
+}
+if (isLive) {
+	showLive(true);
+	setTimeout(update, LIVE_MS);
 }
 document.documentElement.dataset.ready = performance.now().toFixed(0);

@@ -168,6 +168,17 @@ class Brush {
 		panel.setAttribute("aria-valuetext", this.first < 0 ? "whole run" : this.text());
 	}
 
+	/* Slices in words, "3-5", and back. */
+	get spot() {
+		return this.first < 0 ? "" : `${this.first}-${this.end}`;
+	}
+
+	goTo(spot) {
+		const [first, end] = spot.split("-").map(Number);
+		if (this.isOn && first >= 0 && end > first && end <= this.begins.length)
+			this.choose(first, end);
+	}
+
 	text() {
 		return `${duration(this.from(this.first))} to ${duration(this.to(this.end))}`;
 	}

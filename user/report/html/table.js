@@ -1,6 +1,6 @@
 /* The table of callers, or of the functions, files and modules on their stacks: sorted, searched, opened. */
 
-const FIRST_ROWS = 15, MORE_ROWS = 100;
+const FIRST_ROWS = 15, MORE_ROWS = 100, NEIGHBOURS = 12;
 
 /* Columns of the table. A caller of "direct" columns is the innermost frame itself. */
 const REPORT_COLUMNS = [
@@ -26,29 +26,62 @@ const TABLE_GROUPS = [
 
 const columnsOf = process => process.columns || TABLE_COLUMNS;
 
-/* Sums by key over all frames of each stack; of a key that comes twice on a stack, the outer frame counts. */
+/* What functions allocate themselves, of the column that the table is sorted by. */
+const SELF = { id: "self", label: "Self" };
+
+/*
+ * Sums by key over all frames of each stack; of a key that comes twice on a stack, the outer frame counts. selves: where
+ * the key is the innermost frame.
+ */
 function sumsByKey(process, by) {
 	const { keys, parent, key, nr } = mergedTree(by);
 	const columns = columnsOf(process);
-	const trees = columns.map(c => process.has(c.id) ? new TopDown(mergedTree(by), process, c.id, true).total : null);
+	const trees = columns.map(c => process.has(c.id) ? new TopDown(mergedTree(by), process, c.id, true) : null);
 	const rows = new Map();
 
 	for (let id = 1; id < nr; id++) {
 		let up = parent[id];
 		if (keys.list[key[id]].isMark)
 			continue;
+		if (!rows.has(key[id]))
+			rows.set(key[id], { key: key[id], sums: new Float64Array(columns.length), selves: new Float64Array(columns.length) });
+		const row = rows.get(key[id]);
+		for (let k = 0; k < trees.length; k++)
+			if (trees[k])
+				row.selves[k] += trees[k].self[id];
 		while (up > 0 && key[up] !== key[id])
 			up = parent[up];
 		if (up > 0)
 			continue;
-		if (!rows.has(key[id]))
-			rows.set(key[id], { key: key[id], sums: new Float64Array(columns.length) });
-		const { sums } = rows.get(key[id]);
 		for (let k = 0; k < trees.length; k++)
 			if (trees[k])
-				sums[k] += trees[k][id];
+				row.sums[k] += trees[k].total[id];
 	}
 	return Array.from(rows.values()).filter(row => row.sums.some(n => n));
+}
+
+/* Who calls a key, and whom it calls, with what is allocated so: [key, number], most first. -1 is the start of a thread. */
+function neighbours(process, by, key, column) {
+	const merged = mergedTree(by), { total } = new TopDown(merged, process, column);
+	const callers = new Map(), callees = new Map();
+	const add = (map, to, n) => map.set(to, (map.get(to) || 0) + n);
+	const sorted = map => Array.from(map).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+
+	for (let id = 1; id < merged.nr; id++) {
+		let up = merged.parent[id], inner = id;
+		if (merged.key[id] !== key) {
+			if (up > 0 && merged.key[up] === key)
+				add(callees, merged.key[id], total[id]);
+			continue;
+		}
+		for (; up > 0 && merged.key[up] !== key; up = merged.parent[up])
+			inner = up;
+		if (up <= 0)
+			add(callers, merged.parent[id] > 0 ? merged.key[merged.parent[id]] : -1, total[id]);
+		else if (inner !== id) /* further in, it counts for the callee there */
+			add(callees, merged.key[inner], -total[id]);
+	}
+	return [sorted(callers), sorted(callees)];
 }
 
 class Table {
@@ -59,6 +92,8 @@ class Table {
 		this.more = more;
 		this.note = note;
 		this.askFor = search; /* put a text into the search */
+		this.changed = () => {}; /* somebody sorted it */
+		new ResizeObserver(() => this.hint()).observe(table.parentElement);
 		more.addEventListener("click", () => { this.limit += MORE_ROWS; this.draw(); });
 	}
 
@@ -71,10 +106,19 @@ class Table {
 		this.columns = this.columns.filter(c => c.id !== "temporary" || process.sum("temporary"));
 		if (!this.columns.includes(this.sortedBy))
 			this.sortedBy = this.columns.find(c => !c.isSide && process.has(c.id)) || this.columns[0];
-		this.totals = this.columns.map(c => process.sum(c.id));
+		this.measure = this.sortedBy;
+		this.putSelf();
 		this.makeRows();
 		this.drawHead();
 		this.draw();
+	}
+
+	/* SELF is beside the column that it belongs to. */
+	putSelf() {
+		this.columns = this.columns.filter(c => c !== SELF);
+		if (this.group !== "stack")
+			this.columns.splice(this.columns.indexOf(this.measure) + 1, 0, SELF);
+		this.totals = this.columns.map(c => c === SELF ? 0 : this.process.sum(c.id));
 	}
 
 	find(search) {
@@ -96,7 +140,8 @@ class Table {
 		} else {
 			this.keys = mergedTree(group).keys;
 			this.all = sumsByKey(process, group);
-			this.value = (row, column) => row.sums[columnsOf(process).indexOf(column)];
+			this.value = (row, column) => column === SELF ? row.selves[columnsOf(process).indexOf(this.measure)]
+				: row.sums[columnsOf(process).indexOf(column)];
 		}
 		this.sort();
 	}
@@ -126,12 +171,23 @@ class Table {
 	}
 
 	sortBy(column) {
-		this.isUp = this.sortedBy === column && !this.isUp;
+		this.sortTo(column.id, this.sortedBy === column && !this.isUp);
+		this.head.querySelector(`[data-column=${column.id}] button`).focus();
+		this.changed();
+	}
+
+	/* By the column @id, if the table has it. */
+	sortTo(id, isUp) {
+		const column = this.columns.find(c => c.id === id);
+		if (!column)
+			return;
+		this.isUp = isUp;
 		this.sortedBy = column;
+		this.measure = column === SELF ? this.measure : column;
+		this.putSelf();
 		this.sort();
 		this.drawHead();
 		this.draw();
-		this.head.querySelector(`[data-column=${column.id}] button`).focus();
 	}
 
 	drawHead() {
@@ -158,13 +214,19 @@ class Table {
 		this.note.textContent = (left ? `${count(shown.length)} of ` : "") + plural(this.rows.length, what) +
 			(this.group === "stack" ? "" : ", each with all that is below it on a stack");
 		this.table.dataset.rows = this.rows.length;
+		this.hint();
+	}
+
+	hint() {
+		const { scrollWidth, clientWidth } = this.table.parentElement;
+		byId("sideways").hidden = scrollWidth <= clientWidth + 1;
 	}
 
 	drawRow(row) {
 		const cells = this.columns.map((column, i) => {
 			const value = this.value(row, column);
 			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value > 0 && column.class ? " " + column.class : ""),
-				"data-value": value, text: value ? column.format(value) : "\u2013" });
+				"data-value": value, text: value ? (column.format || this.measure.format)(value) : "\u2013" });
 			if (value > 0 && this.totals[i] && column === this.sortedBy)
 				cell.append(el("small", { text: percent(value, this.totals[i]) }));
 			return cell;
@@ -175,12 +237,35 @@ class Table {
 	drawKey(row) {
 		const { name, module } = this.keys.list[row.key];
 		const field = this.group;
-		const path = field === "module" && module >= 0 ? modules[module].path : name;
-		const button = el("button", { type: "button", class: "caller", title: "Search for it",
-			click: () => this.askFor(`${field}:${path}`) }, el("b", { text: field === "function" ? shortName(name) : name }));
+		const button = el("button", { type: "button", class: "caller opens", "aria-expanded": "false" },
+			el("b", { text: field === "function" ? shortName(name) : name }));
 		button.append(el("span", { text: field === "function" ? module >= 0 ? modules[module].name : ""
 			: field === "module" && module >= 0 ? modules[module].path : "" }));
+		button.addEventListener("click", () => this.open(button, row));
 		return button;
+	}
+
+	/* The text that a search finds a key by. */
+	searchOf(key) {
+		const { name, module } = this.keys.list[key];
+		return `${this.group}:${this.group === "module" && module >= 0 ? modules[module].path : name}`;
+	}
+
+	/* Callers and callees of a key, each a search. */
+	keyDetails(row) {
+		const [callers, callees] = neighbours(this.process, this.group, row.key, this.measure.id);
+		const { format } = this.measure;
+		const index = columnsOf(this.process).indexOf(this.measure);
+		const item = ([key, n]) => el("li", {}, key < 0 || this.keys.list[key].isMark
+			? el("span", { text: key < 0 ? "the start of a thread" : this.keys.list[key].name })
+			: el("button", { type: "button", text: shortName(this.keys.list[key].name), title: "Search for it",
+				click: () => this.askFor(this.searchOf(key)) }), el("b", { text: format(n) }));
+		const list = (title, items) => el("div", {}, el("h4", { text: title }), items.length
+			? el("ol", {}, ...items.slice(0, NEIGHBOURS).map(item)) : el("p", { class: "note", text: "nothing" }),
+			items.length > NEIGHBOURS ? el("p", { class: "note", text: `and ${count(items.length - NEIGHBOURS)} more` }) : null);
+		return el("div", { class: "near" }, list("Called by", callers),
+			list(row.selves[index] ? `Calls (${format(row.selves[index])} by itself)` : "Calls", callees),
+			el("p", {}, el("button", { type: "button", text: "Search for it", click: () => this.askFor(this.searchOf(row.key)) })));
 	}
 
 	drawCaller(caller) {
@@ -204,7 +289,8 @@ class Table {
 			row.nextElementSibling.remove();
 		else
 			row.after(el("tr", { class: "opened" }, el("td", { colspan: this.columns.length + 1 },
-				(isDiff ? comparisonDetails : isSeries ? seriesDetails : callerDetails)(this.process, caller))));
+				this.group !== "stack" ? this.keyDetails(caller)
+					: (isDiff ? comparisonDetails : isSeries ? seriesDetails : callerDetails)(this.process, caller))));
 	}
 }
 

@@ -4,6 +4,7 @@ const LINES = [
 	{ id: "bytes", label: "Live bytes", height: 170, nrTicks: 3.8, format: bytes, base: 1024 },
 	{ id: "blocks", label: "Live blocks", height: 84, nrTicks: 2.5, format: count, base: 1000 },
 ];
+const HOLDER_LINE = { label: "Who held it", height: 130, nrTicks: 3, format: bytes, base: 1024 };
 const LEFT = 76, RIGHT = 14, TOP = 24;
 const TIME_WIDTH = 40; /* of a label of the time axis, in pixels */
 
@@ -37,8 +38,9 @@ function timeLabel(at, x, y, width) {
 
 class Timeline {
 	/* @chosen as that of Brush. */
-	constructor(panel, chosen) {
+	constructor(panel, chosen, askFor) {
 		this.panel = panel;
+		this.askFor = askFor;
 		this.brush = new Brush(this, chosen);
 		new ResizeObserver(() => this.draw()).observe(panel);
 		panel.addEventListener("mousemove", e => this.point(e));
@@ -58,6 +60,7 @@ class Timeline {
 		this.marks = report.marks.filter(m => m.time_ns >= this.start && m.time_ns <= this.start + this.length);
 		byId("timeline").hidden = this.points.length < 2;
 		this.brush.show(process);
+		this.holders = holdersOf(process);
 		this.draw();
 	}
 
@@ -70,15 +73,15 @@ class Timeline {
 		this.width = this.panel.clientWidth;
 		if (!this.points || this.points.length < 2 || this.width < 100)
 			return;
-		replace(this.panel, ...LINES.map((line, i) => this.drawLine(line, i === LINES.length - 1)));
+		replace(this.panel, ...LINES.map((line, i) => this.drawLine(line, !this.holders && i === LINES.length - 1)),
+			this.holders ? this.drawHolders() : null);
+		showHolders(this.holders, this.askFor);
 		byId("timeline").dataset.points = this.points.length;
 		this.brush.draw();
 	}
 
-	drawLine(line, isLast) {
-		const value = line.id === "bytes" ? p => p.bytes : p => p.blocks;
-		const highest = line.id === "bytes" ? Math.max(this.peak ? this.peak.bytes : 0, ...this.points.map(p => p.max_bytes))
-			: Math.max(...this.points.map(value));
+	/* [picture, y of a number, its bottom]: title, lines of numbers, and for the last picture the times. */
+	drawFrame(line, highest, isLast) {
 		const most = Math.max(1, highest) * 1.04;
 		const bottom = TOP + line.height;
 		const y = n => bottom - line.height * n / most;
@@ -88,18 +91,41 @@ class Timeline {
 		for (const at of ticks(most, line.nrTicks, line.base))
 			picture.append(svg("line", { x1: LEFT, x2: this.width - RIGHT, y1: y(at), y2: y(at), class: "grid" }),
 				svg("text", { x: LEFT - 9, y: y(at) + 4, class: "tick", "text-anchor": "end" }, line.format(at)));
-		this.drawArea(picture, value, y, line);
 		if (isLast)
 			for (const at of timeTicks(this.length, this.width / 130))
 				picture.append(timeLabel(at, this.x(at), bottom + 17, this.width));
+		return [picture, y, bottom];
+	}
+
+	/* What follows the pointer and the keys. */
+	drawCursors(picture, line, bottom) {
+		picture.append(svg("rect", { class: "brush", x: -9, width: 0, y: TOP, height: line.height }),
+			svg("line", { class: "cursor", y1: TOP, y2: bottom, x1: -9, x2: -9 }));
+		return picture;
+	}
+
+	drawHolders() {
+		const { begins } = this.brush, { holders } = this;
+		const at = Array.from({ length: begins.length + 1 }, (e, i) => this.x(i < begins.length ? this.brush.from(i) : this.length));
+		const highest = Math.max(...at.map((e, i) => sum(holders.map(h => Math.max(0, h.live[i])))));
+		const [picture, y, bottom] = this.drawFrame(HOLDER_LINE, highest, true);
+
+		picture.append(...holderAreas(holders, at, y));
+		return this.drawCursors(picture, HOLDER_LINE, bottom);
+	}
+
+	drawLine(line, isLast) {
+		const value = line.id === "bytes" ? p => p.bytes : p => p.blocks;
+		const highest = line.id === "bytes" ? Math.max(this.peak ? this.peak.bytes : 0, ...this.points.map(p => p.max_bytes))
+			: Math.max(...this.points.map(value));
+		const [picture, y, bottom] = this.drawFrame(line, highest, isLast);
+		this.drawArea(picture, value, y, line);
 		this.lastMark = -Infinity;
 		for (const mark of this.marks)
 			this.drawMark(picture, mark, bottom, !isLast);
 		if (this.peak && line.id === "bytes")
 			this.drawPeak(picture, y);
-		picture.append(svg("rect", { class: "brush", x: -9, width: 0, y: TOP, height: line.height }),
-			svg("line", { class: "cursor", y1: TOP, y2: bottom, x1: -9, x2: -9 }));
-		return picture;
+		return this.drawCursors(picture, line, bottom);
 	}
 
 	/* Values hold until the next point. Behind them is the band from the least to the most. */

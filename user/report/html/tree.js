@@ -201,7 +201,7 @@ class BottomUp {
 }
 
 /* Keys and merged trees, made when they are first asked for. */
-const mergedTrees = new Map();
+const mergedTrees = new Map(); /* of this report */
 
 function mergedTree(by) {
 	if (!mergedTrees.has(by))
