@@ -67,7 +67,7 @@ int core_stop(struct core **out, pid_t pid, const struct core_options *options)
 		return -ENOMEM;
 	c->options = *options;
 	c->held.pid = c->snapshot.pid = pid;
-	c->held.by = snapshot_stopped_by(options->holder != NULL, options->holder);
+	c->held.by = options->holder ? STOP_BY_OTHER : STOP_BY_US;
 	c->stopped_ns = clock_now_ns();
 	err = core_machine() ? stop_all_begin(&c->held, c->stopped_ns + STOP_NS) : -EOPNOTSUPP;
 	c->is_stopped = !err;

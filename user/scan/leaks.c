@@ -201,7 +201,7 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 					     .nr_jobs = o->nr_jobs,
 					     .way = f->plan.way,
 					     .precopy = f->plan.precopy,
-					     .is_traced = o->is_traced,
+					     .by = o->by,
 					     .is_ending = o->is_ending,
 					     .holder = o->holder,
 					     .copying = o->copying,

@@ -70,7 +70,7 @@ struct leaks_options {
 	u64 max_copy;					   /* snapshot_plan_options.max_copy */
 	u64 max_memory;					   /* bytes that the scan may take; 0 = no limit */
 	bool is_price_known;				   /* snapshot_plan_options.is_price_known */
-	bool is_traced;					   /* snapshot_options.is_traced */
+	enum stop_by by;				   /* snapshot_options.by */
 	bool is_ending;					   /* snapshot_options.is_ending */
 	const struct snapshot_holder *holder;		   /* snapshot_options.holder */
 	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options.copying */

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "arch/stop_all.h"
 #include "user/lib/types.h"
 #include "user/scan/snapshot_holder.h"
 #include "user/scan/snapshot_way.h"
@@ -98,10 +99,10 @@ struct snapshot {			/* plain data; fields that a way cannot fill stay zero */
 struct snapshot_options {
 	u64 max_pause_ns; /* 0 = 500 ms. Past it read() returns -ETIME: resume, and give no verdict */
 	/*
-	 * The calling thread already traces threads of the process (run, PTRACE_EVENT_EXIT). Threads that are stopped
-	 * stay stopped; others are stopped here and resumed later. Make, read and resume in this thread.
+	 * STOP_BY_TRACER: the calling thread already traces threads of the process (run, PTRACE_EVENT_EXIT). Stopped
+	 * ones stay so, others are resumed later. All calls come from this thread. STOP_BY_OTHER: @holder traces it.
 	 */
-	bool is_traced;
+	enum stop_by by;
 	u32 nr_jobs; /* snapshot.nr_jobs */
 	enum snapshot_way way;
 	struct precopy *precopy; /* borrowed; what was copied before (user/scan/precopy.h), or NULL */

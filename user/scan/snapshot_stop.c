@@ -545,12 +545,12 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->copy.holder = options->holder && options->holder->call ? options->holder : NULL;
 	st->copying = options->copying;
 	st->copying_ctx = options->copying_ctx;
-	st->held.by = snapshot_stopped_by(options->is_traced, options->holder);
+	st->held.by = options->by;
 	st->holder = options->holder;
 	st->base.is_ending = options->is_ending;
 	st->started_ns = clock_now_ns();
 	st->deadline_ns = st->started_ns + max_pause_ns;
-	err = options->is_traced ? stop_here(st) : start_tracer(st);
+	err = options->by == STOP_BY_US ? start_tracer(st) : stop_here(st);
 	if (!err)
 		err = snapshot_stop_read_moment(st, options);
 	if (err) {

@@ -11,13 +11,6 @@
 #include "user/lib/clock.h"
 #include "user/scan/snapshot_make.h"
 
-enum stop_by snapshot_stopped_by(bool is_traced, const struct snapshot_holder *holder)
-{
-	if (!is_traced)
-		return STOP_BY_US;
-	return holder && holder->read_regs ? STOP_BY_OTHER : STOP_BY_TRACER;
-}
-
 /* Add the words of @regs at [from, from + len) that are not zero. */
 static int add_registers(struct snapshot *s, const struct arch_regs *regs, u32 owner, u32 from, u32 len)
 {

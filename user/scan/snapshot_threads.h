@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The threads of a snapshot: who stops them, and their registers. */
+/* The registers of the threads of a snapshot. */
 #pragma once
 
-#include "arch/stop_all.h"
 #include "user/scan/snapshot.h"
-
-/* By whom a process is stopped. @is_traced: the calling thread traces it, or @holder does, which may be NULL. */
-enum stop_by snapshot_stopped_by(bool is_traced, const struct snapshot_holder *holder);
 
 /*
  * Fill the threads and the words of registers of @s; @holder, which may be NULL, reads them if it has stopped the

@@ -64,6 +64,7 @@ void session_free_process(struct process *p)
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);
 	free(p->reported);
+	free(p->texts);
 	if (!IS_AGENT) {
 		wrappers_free(p->wrappers);
 		session_residence_free(p);
@@ -162,10 +163,10 @@ void session_blur(const struct session *s, struct process *p)
 /* @nr of the files that @p has mapped have no probes, because there is no room for more. */
 static void note_left_out(struct process *p, int nr)
 {
-	if (nr <= (int)p->nr_left_out)
+	if (nr <= (int)p->lost.nr_left_out)
 		return;
-	p->nr_unplaced += (u32)nr - p->nr_left_out;
-	p->nr_left_out = (u32)nr;
+	p->lost.nr_unplaced += (u32)nr - p->lost.nr_left_out;
+	p->lost.nr_left_out = (u32)nr;
 }
 
 void session_read_maps(struct session *s, struct process *p)
@@ -187,7 +188,7 @@ void session_read_maps(struct session *s, struct process *p)
 	session_blur(s, p);
 	if (changed >= 0 || changed == -ESRCH)
 		return;
-	p->nr_unplaced++;
+	p->lost.nr_unplaced++;
 	warn("PID %d: cannot update its mappings or probes: %s: calls in new libraries are not seen",
 	     p->target->pid, strerror(-changed));
 }
@@ -275,10 +276,10 @@ static int session_on_exec(struct session *s, struct process *p, const struct ev
 		session_hide(p);
 	if (!image->is_gone)
 		session_name(s, image);
-	image->before = image->stated = lost;
+	image->lost.before = image->lost.stated = lost;
 	session_carry_losses(s, p, image);
 	/* Some of the later losses may be the new image's. */
-	image->nr_unseen = p->nr_unseen;
+	image->lost.nr_unseen = p->lost.nr_unseen;
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
 	recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
 	session_read_maps(s, image);
@@ -348,10 +349,10 @@ static struct process *session_adopt(struct session *s, u32 pid)
 		return NULL;
 	}
 	if (old && old->life == PROCESS_REPLACED) {
-		p->before = s->ops->losses(s->source, pid);
+		p->lost.before = s->ops->losses(s->source, pid);
 		p->origin = PROCESS_IMAGE;
 		p->parent = old->parent;
-		p->nr_unseen = old->nr_unseen;
+		p->lost.nr_unseen = old->lost.nr_unseen;
 	}
 	session_tune_told(s, p);
 	if (!p->target->is_started && s->options->scan != SCAN_NEVER)
@@ -617,7 +618,7 @@ int session_poll(struct session *s)
 	int nr;
 
 	for (size_t i = 0; i < nr_processes; i++)
-		s->processes[i]->may_be_unseen =
+		s->processes[i]->lost.may_be_unseen =
 			process_is_over(s->processes[i]) ? 0 : session_count_unseen(s, s->processes[i]);
 	session_bound_memory(s);
 	session_look_at_load(s);
@@ -629,7 +630,7 @@ int session_poll(struct session *s)
 	for (size_t i = 0; i < nr_processes; i++) {
 		struct process *p = s->processes[i];
 
-		session_taint_if_unseen(s, p, p->may_be_unseen);
+		session_taint_if_unseen(s, p, p->lost.may_be_unseen);
 		if (!process_is_over(p) && target_wants_maps(p->target))
 			session_read_maps(s, p);
 	}
@@ -721,7 +722,7 @@ int session_finish_events(struct session *s)
 /* Calls that never return leave no number wrong: the program cannot have their blocks. */
 static bool is_number_wrong(const struct process *p)
 {
-	const struct losses *l = &p->losses;
+	const struct losses *l = &p->lost.now;
 
 	return l->allocs || l->frees || l->other > l->abandoned || heap_lost(p->heap);
 }

@@ -99,7 +99,7 @@ static void session_ask_sum_up(struct answering *a)
 	struct ask_reply *reply = a->reply;
 
 	reply->has_verdict = p->leaks && p->leaks->has_verdict;
-	reply->is_untrusted = p->losses.allocs || p->losses.frees || heap_lost(p->heap);
+	reply->is_untrusted = p->lost.now.allocs || p->lost.now.frees || heap_lost(p->heap);
 	reply->is_found = session_has_findings(a->session, &rules);
 }
 

@@ -39,9 +39,9 @@ static int copy_books(struct session *s, struct process *child, struct process *
 	heap_free(child->heap);
 	child->heap = heap;
 	child->origin = PROCESS_COPY;
-	child->nr_false_stacks = 0;
+	child->lost.nr_false_stacks = 0;
 	/* A lost free of the parent's blocks is lost for the child as well. */
-	if (session_count_unseen(s, parent) > parent->nr_unseen)
+	if (session_count_unseen(s, parent) > parent->lost.nr_unseen)
 		heap_taint(heap);
 	return 0;
 }
@@ -60,7 +60,8 @@ void session_hide_unseen(struct session *s, struct process *p)
 {
 	size_t i = p->parent;
 
-	if (p->is_hidden || p->origin != PROCESS_IMAGE || p->target->exe[0] || p->nr_events || p->losses.late)
+	if (p->is_hidden || p->origin != PROCESS_IMAGE || p->target->exe[0] || p->nr_events ||
+	    p->lost.now.late)
 		return;
 	p->is_hidden = true;
 	while (i && s->processes[i - 1]->is_hidden && s->processes[i - 1]->parent)
@@ -143,7 +144,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	s->latest = NULL;
 	if (session_forwards(s) && s->nr_processes >= FORWARD_MAX_PROCESSES) {
 		/* Events of this child have no place here. */
-		parent->unsent.unfollowed++;
+		parent->lost.unsent.unfollowed++;
 		return 0;
 	}
 	err = session_children_add_child(s, parent, pid, is_copy, &child);
@@ -167,8 +168,8 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 		return 0;
 	}
 	child->tuned.has_unseen = parent->tuned.has_unseen;
-	child->nr_unplaced = parent->nr_unplaced;
-	child->nr_left_out = parent->nr_left_out;
+	child->lost.nr_unplaced = parent->lost.nr_unplaced;
+	child->lost.nr_left_out = parent->lost.nr_left_out;
 	session_tune_process(s, child);
 	child->notes.is_paused = parent->notes.is_paused;
 	child->maps_read_ns = clock_now_ns();
@@ -196,7 +197,7 @@ void session_born(struct session *s, pid_t pid)
 		session_read_maps(s, p);
 	if (err >= 0)
 		return;
-	p->nr_unplaced++;
+	p->lost.nr_unplaced++;
 	warn("PID %d: a child that cannot be followed until it executes a program: %s", pid, strerror(-err));
 }
 

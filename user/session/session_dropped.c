@@ -36,9 +36,9 @@ static struct dropped session_dropped_sum_of(const struct process *p)
 			     .frees = t.frees + t.unknown_frees,
 			     .live_bytes = t.live_bytes,
 			     .live_blocks = t.live_blocks,
-			     .lost = p->losses.allocs + p->losses.frees + p->losses.stacks + p->losses.other +
-				     heap_lost(p->heap),
-			     .unfollowed = p->losses.unfollowed };
+			     .lost = p->lost.now.allocs + p->lost.now.frees + p->lost.now.stacks +
+				     p->lost.now.other + heap_lost(p->heap),
+			     .unfollowed = p->lost.now.unfollowed };
 
 	session_dropped_add(&d, &p->dropped);
 	return d;
@@ -77,8 +77,8 @@ static void session_dropped_hand_over(struct session *s, struct process *p, cons
 	if (parent)
 		s->processes[parent - 1]->nr_unlisted += p->nr_unlisted;
 	keep_findings(s, p);
-	s->has_dropped_losses |= p->losses.allocs || p->losses.frees || p->losses.overwritten ||
-				 p->nr_unplaced || heap_lost(p->heap);
+	s->has_dropped_losses |= p->lost.now.allocs || p->lost.now.frees || p->lost.now.overwritten ||
+				 p->lost.nr_unplaced || heap_lost(p->heap);
 }
 
 /* May @p be dropped? */

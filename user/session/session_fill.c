@@ -80,7 +80,7 @@ void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name)
 
 void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags)
 {
-	p->stated = *l;
+	p->lost.stated = *l;
 	if (flags & STREAM_GAPS)
 		session_expect_gaps(s, p);
 	if (flags & STREAM_TAINT)
@@ -91,7 +91,7 @@ struct losses session_filled_losses(struct session *s, pid_t pid)
 {
 	struct process *p = session_find(s, (u32)pid);
 
-	return p ? p->stated : (struct losses){ 0 };
+	return p ? p->lost.stated : (struct losses){ 0 };
 }
 
 void session_fill_leaks(struct session *s, struct process *p, struct leaks *l, bool is_last)

@@ -53,7 +53,7 @@ int session_forward_event(struct session *s, struct process *p, const struct hea
 	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
 	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
 	if (recorder_filled(s->recorder) >= 6) {
-		session_forward_count(ev, &p->unsent.allocs, &p->unsent.frees);
+		session_forward_count(ev, &p->lost.unsent.allocs, &p->lost.unsent.frees);
 		return 0;
 	}
 	session_forward_count(ev, &p->sent_allocs, &p->sent_frees);
@@ -67,7 +67,7 @@ int session_forward_stack(struct session *s, struct process *p, const struct eve
 		recorder_event(s->recorder, rec, len);
 		return 0;
 	}
-	p->unsent.stacks++;
+	p->lost.unsent.stacks++;
 	s->forward.misses_stacks = true;
 	return 0;
 }
@@ -75,7 +75,7 @@ int session_forward_stack(struct session *s, struct process *p, const struct eve
 int session_forward_note(struct session *s, struct process *p, const struct note_event *ev)
 {
 	if (recorder_filled(s->recorder) >= 7)
-		p->unsent.other++;
+		p->lost.unsent.other++;
 	else
 		recorder_note(s->recorder, ev);
 	return 0;
@@ -93,7 +93,7 @@ void session_forward_end(struct session *s, const struct process *p, int status)
 				   .parent = p->parent_pid,
 				   .start_time = p->target->start_time,
 				   .status = status,
-				   .losses = p->told,
+				   .losses = p->lost.told,
 				   .allocs = p->sent_allocs,
 				   .frees = p->sent_frees };
 
@@ -136,7 +136,7 @@ static void tell_end_again(struct session *s, struct forwarded_end *e, const str
 
 	if (!h) {
 		if (parent)
-			parent->unsent.unfollowed++;
+			parent->lost.unsent.unfollowed++;
 		return;
 	}
 	session_forward_settle(&e->losses, &e->allocs, &e->frees, h);
@@ -183,14 +183,14 @@ static void tell_again(struct session *s, struct process *p, const struct forwar
 	const struct forward_had *h = find_had(had, (u32)p->target->pid, p->target->start_time);
 
 	if (had)
-		session_forward_settle(&p->unsent, &p->sent_allocs, &p->sent_frees, h);
+		session_forward_settle(&p->lost.unsent, &p->sent_allocs, &p->sent_frees, h);
 	if (had && !h)
 		session_forward_tell_birth(s, p);
 	recorder_process(s->recorder, p->target, s->start_ns);
 	/* Blocks that are live for the client may have been freed meanwhile. */
-	p->told = (struct losses){ 0 };
-	p->has_gaps = false;
-	p->nr_unseen = 0;
+	p->lost.told = (struct losses){ 0 };
+	p->lost.has_gaps = false;
+	p->lost.nr_unseen = 0;
 	if (p->tuned.pauses.begin_ns || tuning_has_filter(&s->tuned.now))
 		session_expect_gaps(s, p);
 	session_taint_if_unseen(s, p, session_count_unseen(s, p));

@@ -77,7 +77,7 @@ int session_heap_event(struct session *s, struct process *p, const struct event_
 		changed = *ev;
 		changed.stack = stack;
 		ev = &changed;
-		p->nr_false_stacks += stack == STACK_LOST;
+		p->lost.nr_false_stacks += stack == STACK_LOST;
 	}
 	if (s->recorder) {
 		record_event(s, p, ev, recorded);
@@ -116,7 +116,7 @@ int session_heap_events(void *ctx, struct heap_event *evs, size_t nr)
 
 		if (i + PREFETCH_AHEAD < nr)
 			heap_prefetch(p->heap, &evs[i + PREFETCH_AHEAD]);
-		p->nr_false_stacks += stack != evs[i].stack && stack == STACK_LOST;
+		p->lost.nr_false_stacks += stack != evs[i].stack && stack == STACK_LOST;
 		evs[i].stack = stack;
 		enter_books(s, p, &evs[i]);
 	}

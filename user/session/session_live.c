@@ -140,7 +140,7 @@ struct session_totals session_totals(struct session *s)
 		struct process *p = s->processes[i];
 
 		session_read_losses(s, p);
-		sums.lost += p->losses.allocs + p->losses.frees + p->losses.stacks + p->losses.other +
+		sums.lost += p->lost.now.allocs + p->lost.now.frees + p->lost.now.stacks + p->lost.now.other +
 			     heap_lost(p->heap);
 		if (p->is_hidden || (sums.nr_running && process_is_over(p)))
 			continue;
@@ -202,10 +202,10 @@ int session_forget(struct session *s, struct process *p)
 	heap_free(old);
 	session_read_losses(s, p);
 	p->target->is_started = false;
-	p->before = s->ops->losses(s->source, p->target->pid);
-	p->losses = (struct losses){ 0 };
-	p->nr_false_stacks = p->nr_unentered = p->nr_events = 0;
-	p->has_gaps = false;
+	p->lost.before = s->ops->losses(s->source, p->target->pid);
+	p->lost.now = (struct losses){ 0 };
+	p->lost.nr_false_stacks = p->lost.nr_unentered = p->nr_events = 0;
+	p->lost.has_gaps = false;
 	p->trend = (struct trend){ 0 };
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);

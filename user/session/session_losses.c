@@ -15,15 +15,15 @@ struct losses session_source_losses(struct session *s, struct process *p)
 	u64 nr = s->ops->nr_losses ? s->ops->nr_losses(s->source) + 1 : 0;
 	struct losses l;
 
-	if (!nr || p->source_losses_at != nr)
-		p->source_losses = s->ops->losses(s->source, p->target->pid);
-	p->source_losses_at = nr;
-	l = p->source_losses;
-	l.allocs += p->unsent.allocs;
-	l.frees += p->unsent.frees;
-	l.stacks += p->unsent.stacks;
-	l.other += p->unsent.other;
-	l.unfollowed += p->unsent.unfollowed;
+	if (!nr || p->lost.of_source_at != nr)
+		p->lost.of_source = s->ops->losses(s->source, p->target->pid);
+	p->lost.of_source_at = nr;
+	l = p->lost.of_source;
+	l.allocs += p->lost.unsent.allocs;
+	l.frees += p->lost.unsent.frees;
+	l.stacks += p->lost.unsent.stacks;
+	l.other += p->lost.unsent.other;
+	l.unfollowed += p->lost.unsent.unfollowed;
 	return l;
 }
 
@@ -33,10 +33,10 @@ static struct losses session_losses_whole(const struct session *s, const struct 
 {
 	struct losses l = *now;
 
-	l.stacks += p->own_before.stacks + p->nr_false_stacks;
-	l.other += p->own_before.other + s->backlog.nr_dropped + p->nr_unplaced;
+	l.stacks += p->lost.own_before.stacks + p->lost.nr_false_stacks;
+	l.other += p->lost.own_before.other + s->backlog.nr_dropped + p->lost.nr_unplaced;
 	if (!session_told(s) && !s->is_replayed)
-		l.left_out = p->own_before.left_out + p->tuned.nr_left_out;
+		l.left_out = p->lost.own_before.left_out + p->tuned.nr_left_out;
 	return l;
 }
 
@@ -44,11 +44,11 @@ void session_carry_losses(const struct session *s, const struct process *old, st
 {
 	const struct losses none = { 0 };
 
-	image->unsent = old->unsent;
+	image->lost.unsent = old->lost.unsent;
 	image->sent_allocs = old->sent_allocs;
 	image->sent_frees = old->sent_frees;
-	image->own_before = session_losses_whole(s, old, &none);
-	image->own_before.other -= s->backlog.nr_dropped;
+	image->lost.own_before = session_losses_whole(s, old, &none);
+	image->lost.own_before.other -= s->backlog.nr_dropped;
 }
 
 /* Record losses that are new, and @flags: their consequences for the heap. */
@@ -58,9 +58,9 @@ static void tell_losses(struct session *s, struct process *p, const struct losse
 
 	if (!s->recorder)
 		return;
-	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
+	if (!flags && !memcmp(&l, &p->lost.told, sizeof(l)))
 		return;
-	p->told = l;
+	p->lost.told = l;
 	recorder_losses(s->recorder, p->target->pid, &l, flags);
 }
 
@@ -75,28 +75,29 @@ void session_read_losses(struct session *s, struct process *p)
 	now = session_source_losses(s, p);
 	tell_losses(s, p, &now, 0);
 	if (session_told(s) || s->is_replayed)
-		p->tuned.nr_left_out = now.left_out - p->before.left_out;
+		p->tuned.nr_left_out = now.left_out - p->lost.before.left_out;
 	/* The heap has repaired lost frees that later events proved. */
-	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
-	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
-				     .frees = now.frees - p->before.frees,
-				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
-				     .other = now.other - p->before.other + s->backlog.nr_dropped +
-					      p->nr_unplaced,
-				     .abandoned = now.abandoned - p->before.abandoned,
-				     .unfollowed = now.unfollowed - p->before.unfollowed,
-				     .sharers = now.sharers - p->before.sharers,
-				     .overwritten = now.overwritten - p->before.overwritten,
-				     .tracers = now.tracers,
-				     .by_probes = now.by_probes - p->before.by_probes,
-				     .late = now.late - p->before.late };
+	now.frees -=
+		repaired < now.frees - p->lost.before.frees ? repaired : now.frees - p->lost.before.frees;
+	p->lost.now = (struct losses){ .allocs = now.allocs - p->lost.before.allocs,
+				       .frees = now.frees - p->lost.before.frees,
+				       .stacks = now.stacks - p->lost.before.stacks + p->lost.nr_false_stacks,
+				       .other = now.other - p->lost.before.other + s->backlog.nr_dropped +
+						p->lost.nr_unplaced,
+				       .abandoned = now.abandoned - p->lost.before.abandoned,
+				       .unfollowed = now.unfollowed - p->lost.before.unfollowed,
+				       .sharers = now.sharers - p->lost.before.sharers,
+				       .overwritten = now.overwritten - p->lost.before.overwritten,
+				       .tracers = now.tracers,
+				       .by_probes = now.by_probes - p->lost.before.by_probes,
+				       .late = now.late - p->lost.before.late };
 }
 
 void session_taint(struct session *s, struct process *p)
 {
 	struct losses now = session_source_losses(s, p);
 
-	p->nr_taints++;
+	p->lost.nr_taints++;
 	heap_taint(p->heap);
 	tell_losses(s, p, &now, STREAM_TAINT);
 }
@@ -105,11 +106,11 @@ void session_taint_if_unseen(struct session *s, struct process *p, u64 unseen)
 {
 	u64 unentered = heap_lost(p->heap);
 
-	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
+	if (unseen <= p->lost.nr_unseen && unentered == p->lost.nr_unentered)
 		return;
-	if (unseen > p->nr_unseen)
-		p->nr_unseen = unseen;
-	p->nr_unentered = unentered;
+	if (unseen > p->lost.nr_unseen)
+		p->lost.nr_unseen = unseen;
+	p->lost.nr_unentered = unentered;
 	session_taint(s, p);
 }
 
@@ -118,22 +119,23 @@ void session_expect_gaps(struct session *s, struct process *p)
 	struct losses now = session_source_losses(s, p);
 
 	heap_expect_gaps(p->heap);
-	if (!p->has_gaps)
+	if (!p->lost.has_gaps)
 		tell_losses(s, p, &now, STREAM_GAPS);
-	p->has_gaps = true;
+	p->lost.has_gaps = true;
 }
 
 u64 session_count_unseen(struct session *s, struct process *p)
 {
 	struct losses lost = session_source_losses(s, p);
 
-	if (lost.allocs > p->before.allocs || lost.overwritten > p->before.overwritten || p->nr_unplaced)
+	if (lost.allocs > p->lost.before.allocs || lost.overwritten > p->lost.before.overwritten ||
+	    p->lost.nr_unplaced)
 		session_expect_gaps(s, p);
-	if (lost.other > p->before.other || lost.sharers)
+	if (lost.other > p->lost.before.other || lost.sharers)
 		heap_check_gaps(p->heap);
 	/* A process that shares its memory may free blocks, too. */
 	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
-	       p->nr_unplaced;
+	       p->lost.nr_unplaced;
 }
 
 int session_enter_losses(struct session *s, struct process *p, const struct event_header *rec)
@@ -143,7 +145,7 @@ int session_enter_losses(struct session *s, struct process *p, const struct even
 
 	/* Where the recording has it, too: errors from here on may be none. */
 	tell_losses(s, p, &now, 0);
-	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
+	if (rec->flags & EVENT_TAINT && unseen <= p->lost.nr_unseen)
 		session_taint(s, p);
 	session_taint_if_unseen(s, p, unseen);
 	return 0;

@@ -24,35 +24,40 @@ enum process_origin {
 	PROCESS_IMAGE, /* empty: a program that it executed, or that another process of its PID did */
 };
 
+/* The losses of a process, from several views. */
+struct process_losses {
+	struct losses now;	  /* of this image: session_read_losses() */
+	struct losses before;	  /* of earlier images of the PID */
+	struct losses of_source;  /* session_source_losses() */
+	u64 of_source_at;	  /* losses of the whole source then, + 1; 0 = never */
+	struct losses told;	  /* as written into the recording */
+	struct losses own_before; /* of heaptap itself, in earlier images: session_carry_losses() */
+	struct losses unsent; /* of all images: what the sink of a session that forwards had no room for */
+	struct losses stated; /* replay: as read from the recording */
+	u64 nr_unseen;	      /* frees that may have been lost when its blocks were last tainted */
+	u64 may_be_unseen;    /* nr_unseen, before the events that are being read */
+	u64 nr_unentered;     /* events that did not fit into the heap then */
+	u64 nr_taints;
+	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
+	u64 nr_unplaced;     /* times that probes for mappings could not be placed */
+	u32 nr_left_out;     /* of them: files for whose probes there was no room */
+	bool has_gaps;	     /* session_expect_gaps() */
+};
+
 /* A process, or one of its images if it called exec. */
 struct process {
 	enum process_life life;
 	enum process_origin origin;
 	struct target *target; /* owned unless borrowed from the source */
 	bool is_target_borrowed;
-	struct heap *heap;	     /* owned */
-	struct losses losses;	     /* updated by session_read_losses() */
-	struct losses before;	     /* lost by earlier images of the PID */
-	struct losses source_losses; /* session_source_losses() */
-	u64 source_losses_at;	     /* losses of the whole source then, + 1; 0 = never */
-	struct losses told;	     /* as written into the recording */
-	struct losses own_before;    /* of heaptap itself, in earlier images: session_carry_losses() */
+	struct heap *heap; /* owned */
+	struct process_losses lost;
 	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
 	u32 nr_reallocs;	     /* under way, in a session that forwards */
 	u64 sent_allocs, sent_frees; /* heap events, of all images, in a session that forwards */
-	struct losses unsent; /* of all images: what the sink of a session that forwards had no room for */
-	struct losses stated; /* replay: as read from the recording */
 	u64 maps_read_ns;
-	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
-	u64 may_be_unseen; /* nr_unseen, before the events that are being read */
-	u64 nr_unentered;  /* events that did not fit into the heap then */
-	u64 nr_taints;
-	bool has_gaps;	     /* session_expect_gaps() */
-	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
-	u64 nr_unplaced;     /* times that probes for mappings could not be placed */
-	u32 nr_left_out;     /* of them: files for whose probes there was no room */
-	bool is_dead;	     /* session_running() has found that it has ended */
-	bool is_gone;	     /* replaced before heaptap looked: nothing can be read of it */
+	bool is_dead; /* session_running() has found that it has ended */
+	bool is_gone; /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;
 	bool is_price_known; /* of the copies for its verdicts */
 	/*
@@ -70,7 +75,8 @@ struct process {
 	u64 nr_unlisted;		   /* programs of children that ended before they were looked at */
 	struct dropped dropped;		   /* its children, and theirs */
 	char dropped_note[512];
-	const char *texts[19]; /* borrowed; notes for the report that is being written */
+	const char **texts; /* owned; notes for the report that is being written, which are borrowed */
+	size_t max_texts;
 	char untraced_notes[7][160];
 	char folded_note[384];
 	char unwatched[512]; /* why nothing could be watched, for the report that is being written */

@@ -83,8 +83,8 @@ static void carry_process(struct session *s, struct process *p)
 	const struct losses none = { 0 };
 	bool is_unsure = carry_books(s, p);
 
-	p->told = none;
-	p->has_gaps = false;
+	p->lost.told = none;
+	p->lost.has_gaps = false;
 	if (is_unsure)
 		recorder_losses(s->recorder, p->target->pid, &none, STREAM_TAINT);
 }
@@ -106,9 +106,9 @@ void session_record_part(struct session *s)
 static void session_record_write_state(struct session *s, const struct process *p)
 {
 	bool is_unsure = carry_books(s, p);
-	u8 flags = (is_unsure ? STREAM_TAINT : 0) | (p->has_gaps ? STREAM_GAPS : 0);
+	u8 flags = (is_unsure ? STREAM_TAINT : 0) | (p->lost.has_gaps ? STREAM_GAPS : 0);
 
-	recorder_losses(s->recorder, p->target->pid, &p->told, flags);
+	recorder_losses(s->recorder, p->target->pid, &p->lost.told, flags);
 }
 
 static int write_states(void *arg)

@@ -8,6 +8,7 @@
 
 #include "user/heap/fold.h"
 #include "user/heap/heap.h"
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
@@ -105,19 +106,19 @@ static size_t note_untraced(struct process *p, const char **notes)
 		u64 nr;
 		const char *one, *many, *what;
 	} all[ARRAY_SIZE(p->untraced_notes)] = {
-		{ p->losses.unfollowed + p->dropped.unfollowed, "child is", "children are",
+		{ p->lost.now.unfollowed + p->dropped.unfollowed, "child is", "children are",
 		  "not followed: more than --max-procs, no room for their events, or born while heaptap began "
 		  "or ended" },
-		{ p->losses.sharers, "process shared", "processes shared",
+		{ p->lost.now.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
-		{ p->losses.overwritten, "breakpoint of heaptap was", "breakpoints of heaptap were",
+		{ p->lost.now.overwritten, "breakpoint of heaptap was", "breakpoints of heaptap were",
 		  "overwritten in it by another program, dropped by madvise(), or copied with code: calls are "
 		  "missing" },
-		{ p->losses.tracers, "other program (a debugger?) traced", "other programs traced",
+		{ p->lost.now.tracers, "other program (a debugger?) traced", "other programs traced",
 		  "it: where both have a breakpoint, calls are missing" },
-		{ p->losses.by_probes, "file", "files",
+		{ p->lost.now.by_probes, "file", "files",
 		  "of it cannot be changed by --backend inline: breakpoints have seen all of its calls" },
-		{ p->losses.late, "program", "programs",
+		{ p->lost.now.late, "program", "programs",
 		  "of it began, by exec, before the code or the probes of heaptap were there: first calls, or all, "
 		  "may be missing" },
 		{ p->nr_unlisted, "program of a child", "programs of its children",
@@ -181,10 +182,10 @@ static bool session_report_note_folded(const struct session *s, struct process *
 
 static void describe_note(struct process *p, struct report_process *out, const char *note)
 {
-	if (out->nr_notes < ARRAY_SIZE(p->texts))
-		p->texts[out->nr_notes++] = note;
+	if (array_reserve(p->texts, p->max_texts, out->nr_notes + 1))
+		warn("PID %d: not enough memory for a note: %s", p->target->pid, note);
 	else
-		debug("PID %d: no room for the note: %s", p->target->pid, note);
+		p->texts[out->nr_notes++] = note;
 }
 
 int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
@@ -207,7 +208,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
 					.stacks = s->stacks,
-					.losses = &p->losses,
+					.losses = &p->lost.now,
 					.allocators = allocators,
 					.nr_allocators = allocators ? p->target->nr_allocators : 0,
 					.leaks = p->leaks,

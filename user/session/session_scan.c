@@ -47,7 +47,7 @@ static int session_scan_drain(void *ctx, struct scan *scan, bool is_stopped)
 	struct scanning *n = ctx;
 	struct session *s = n->session;
 	struct process *p = n->process;
-	u64 nr_taints = p->nr_taints;
+	u64 nr_taints = p->lost.nr_taints;
 	int err;
 
 	n->scan = scan;
@@ -59,7 +59,7 @@ static int session_scan_drain(void *ctx, struct scan *scan, bool is_stopped)
 	/* The report is to show the heap of this moment. */
 	if (is_stopped && n->wanted->is_last)
 		s->ops->pause(s->source, p->target->pid);
-	err = p->nr_taints != nr_taints ? -ENODATA : n->err;
+	err = p->lost.nr_taints != nr_taints ? -ENODATA : n->err;
 	return err || !n->wanted->lent ? err : session_lent_drained(s, n->wanted->lent, scan, is_stopped);
 }
 
@@ -222,7 +222,7 @@ static int call_by_stopper(void *ctx, struct thread_request *request)
 /* Only the source can stop its targets. A process that is about to end is stopped already. */
 static void stop_by_source(struct leaks_options *lo, struct snapshot_holder *holder, struct scanning *n)
 {
-	bool is_stopped = lo->is_traced && !lo->stop;
+	bool is_stopped = lo->by == STOP_BY_TRACER && !lo->stop;
 
 	*holder = (struct snapshot_holder){ .ctx = n,
 					    .read_regs = session_scan_read_regs,
@@ -230,7 +230,7 @@ static void stop_by_source(struct leaks_options *lo, struct snapshot_holder *hol
 					    .release = unhold_target,
 					    .call = n->session->ops->tracer->call ? call_by_source : NULL };
 	lo->holder = holder;
-	lo->is_traced = true;
+	lo->by = STOP_BY_OTHER;
 	lo->stop = is_stopped ? NULL : hold_target;
 	lo->release = is_stopped ? NULL : unhold_target;
 }
@@ -285,7 +285,7 @@ static void describe_books(struct scanning *n, struct leaks_options *lo)
 	struct process *p = n->process;
 
 	session_read_losses(n->session, p);
-	lo->has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	lo->has_losses = p->lost.now.allocs || p->lost.now.other || heap_lost(p->heap);
 	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
 	if (lent) {
 		lo->has_losses = !lent->has_all;
@@ -342,7 +342,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.max_copy = v->max_copy,
 		.max_memory = o->lent ? 0 : session_memory_left(s),
 		.is_price_known = p->is_price_known,
-		.is_traced = o->is_stopped || o->stopper,
+		.by = o->is_stopped || o->stopper ? STOP_BY_TRACER : STOP_BY_US,
 		.pointer_mask = v->pointer_mask,
 		.want_unaligned = v->unaligned,
 		.nr_whys = v->nr_whys,

@@ -44,14 +44,14 @@ static void session_span_begin(struct session *s, u64 now_ns)
 
 		p->is_hidden |= process_is_over(p);
 		p->trend = (struct trend){ 0 };
-		p->losses = (struct losses){ 0 };
+		p->lost.now = (struct losses){ 0 };
 		free(p->reported);
 		p->reported = NULL;
 		p->nr_reported = 0;
-		p->nr_false_stacks = 0;
+		p->lost.nr_false_stacks = 0;
 		if (process_is_over(p))
 			continue;
-		p->before = s->ops->losses(s->source, p->target->pid);
+		p->lost.before = s->ops->losses(s->source, p->target->pid);
 		heap_span_begin(p->heap);
 	}
 }

@@ -89,7 +89,7 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 			 "%zu of its %zu mapped files could not be opened", f.nr_unopened, f.nr);
 		return caps_ptrace_advice() ? caps_ptrace_advice() : "allow more open files (ulimit -n)";
 	}
-	if (p->nr_unplaced) {
+	if (p->lost.nr_unplaced) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "its probes could not be placed: a message at the beginning says why");
 		return NULL;

@@ -717,7 +717,8 @@ static void unstoppable(void **state)
 /* As in run: this process is the tracer, and the process is stopped before its end. */
 static void before_the_end(void **state)
 {
-	struct snapshot_options options = { .max_pause_ns = SLOW_PAUSE_MS * 1000000ULL, .is_traced = true };
+	struct snapshot_options options = { .max_pause_ns = SLOW_PAUSE_MS * 1000000ULL,
+					    .by = STOP_BY_TRACER };
 	pid_t pid = start(quiet_child);
 	struct snapshot *snap = NULL;
 	int status;

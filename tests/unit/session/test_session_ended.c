@@ -72,11 +72,11 @@ static void sums_stay(void **state)
 	struct session *s = *state;
 
 	for (size_t i = 0; i < NR; i++) {
-		s->processes[i]->losses = (struct losses){ .stacks = 1, .unfollowed = 2 };
+		s->processes[i]->lost.now = (struct losses){ .stacks = 1, .unfollowed = 2 };
 		s->processes[i]->nr_unlisted = i == 3;
 	}
 	s->processes[2]->life = PROCESS_ENDED;
-	s->processes[3]->losses.frees = 1;
+	s->processes[3]->lost.now.frees = 1;
 	/* 101, 102, 103, 105 and 107 have ended; all but the last are forgotten. */
 	assert_false(s->has_dropped_losses);
 	assert_int_equal(session_drop_ended(s, 1, true), 4);

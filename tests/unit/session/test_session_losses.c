@@ -95,17 +95,17 @@ static void each_loss_is_seen(void **state)
 	s->source->nr_losses++;
 	assert_int_equal(session_poll(s), 0);
 	assert_int_equal(s->source->nr_asked, 2 * NR);
-	assert_int_equal(s->processes[0]->nr_taints, 0);
-	assert_int_equal(s->processes[1]->nr_taints, 1);
-	assert_int_equal(s->processes[1]->nr_unseen, 2);
+	assert_int_equal(s->processes[0]->lost.nr_taints, 0);
+	assert_int_equal(s->processes[1]->lost.nr_taints, 1);
+	assert_int_equal(s->processes[1]->lost.nr_unseen, 2);
 	assert_true(session_has_losses(s));
 	s->source->of[2].allocs = 1;
 	s->source->nr_losses++;
 	assert_int_equal(session_poll(s), 0);
-	assert_true(s->processes[2]->has_gaps);
-	assert_false(s->processes[0]->has_gaps);
+	assert_true(s->processes[2]->lost.has_gaps);
+	assert_false(s->processes[0]->lost.has_gaps);
 	session_read_losses(s, s->processes[1]);
-	assert_int_equal(s->processes[1]->losses.frees, 2);
+	assert_int_equal(s->processes[1]->lost.now.frees, 2);
 }
 
 int main(void)

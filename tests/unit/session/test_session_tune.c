@@ -345,7 +345,7 @@ static void stacks(void **state)
 	assert_int_equal(heap_row_get(h, 0).allocs, 2);
 	assert_int_equal(heap_row_get(h, 1).stack, STACK_LOST);
 	assert_int_equal(heap_row_get(h, 1).allocs, 2);
-	assert_int_equal(s->processes[0]->nr_false_stacks, 1);
+	assert_int_equal(s->processes[0]->lost.nr_false_stacks, 1);
 	assert_int_equal(s->processes[0]->nr_events, 5);
 	assert_int_equal(s->nr_allocs, 5);
 }
