@@ -51,7 +51,8 @@ attached_and_detached() {
 	detach
 }
 
-scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 || [ "$?" -le 5 ]; }
+# scanned [OPTIONS]: by a heaptap that has not traced the target
+scanned() { "$HEAPTAP" scan --force --max-pause 60s "$@" "$TARGET" >/dev/null 2>&1 || [ "$?" -le 5 ]; }
 
 # bats test_tags=core,ptrace,inline
 @test "waits: verdict after verdict: none fails, signals still end them, limits are kept (T1)" {
@@ -110,6 +111,22 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 	stopped 10
 	asked "signal 20" "handled 20, EINTR 20"
 	asked "limits 2" over
+	all_went_on
+}
+
+# bats test_tags=full
+@test "waits: attached and scanned by each source and each way to read memory (T1)" {
+	local source way
+	waiting
+	for source in bpf ptrace inline; do
+		for way in stop fork precopy; do
+			status=0
+			"$HEAPTAP" attach -q -b "$source" --snapshot "$way" --max-pause 60s --scan -t 200ms --force \
+				-o "$BATS_TEST_TMPDIR/r.json" "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/err" || status=$?
+			[ "$status" -eq 0 ] || { echo "$source, $way: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+			again 1 scanned --snapshot "$way"
+		done
+	done
 	all_went_on
 }
 

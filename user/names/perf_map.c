@@ -30,6 +30,7 @@ struct perf_map {
 	struct perf_entry *list; /* owned; by address */
 	size_t nr, max;
 	char *text; /* owned */
+	u64 left_out;
 };
 
 /* ---- the file ---- */
@@ -91,7 +92,9 @@ int perf_map_read(struct perf_map **out, pid_t pid)
 	auto_close int fd = perf_open(pid);
 	auto_free char *text = NULL;
 	size_t used = 0, max = 0;
+	struct stat st;
 	ssize_t len;
+	int err;
 
 	if (fd < 0)
 		return fd;
@@ -101,7 +104,13 @@ int perf_map_read(struct perf_map **out, pid_t pid)
 		len = read(fd, text + used, max - used);
 		used += len > 0 ? (size_t)len : 0;
 	} while (len > 0 && used < MAX_BYTES);
-	return len < 0 ? -errno : perf_map_new(out, take_ptr(text), used);
+	if (len < 0)
+		return -errno;
+	err = perf_map_new(out, take_ptr(text), used);
+	/* The file may have grown since its end was read. */
+	if (!err && used >= MAX_BYTES && !fstat(fd, &st) && (u64)st.st_size > used)
+		(*out)->left_out += (u64)st.st_size - used;
+	return err;
 }
 
 /* ---- the entries ---- */
@@ -169,10 +178,16 @@ int perf_map_new(struct perf_map **out, char *text, size_t len)
 		perf_map_free(m);
 		return err;
 	}
+	m->left_out = number == MAX_ENTRIES ? (u64)(end - line) : 0;
 	if (m->nr)
 		qsort(m->list, m->nr, sizeof(*m->list), perf_compare);
 	*out = m;
 	return 0;
+}
+
+u64 perf_map_left_out(const struct perf_map *m)
+{
+	return m->left_out;
 }
 
 void perf_map_free(struct perf_map *m)

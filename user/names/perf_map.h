@@ -26,5 +26,8 @@ int perf_map_read(struct perf_map **out, pid_t pid) __must_check;
 int perf_map_new(struct perf_map **out, char *text, size_t len) __must_check;
 void perf_map_free(struct perf_map *m);
 
+/* Bytes of the file that were not read: there is room for a million names, and for 64 MiB. */
+u64 perf_map_left_out(const struct perf_map *m);
+
 /* The function that has @addr; of several the one that was written last. False: none. */
 bool perf_map_find(const struct perf_map *m, u64 addr, struct perf_name *name);

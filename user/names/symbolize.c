@@ -12,6 +12,7 @@
 #include "user/lib/array.h"
 #include "user/lib/hash.h"
 #include "user/lib/hash_index.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/names/debug_file.h"
 #include "user/names/perf_map.h"
@@ -456,6 +457,9 @@ void symbolizer_read_perf_map(struct symbolizer *s, pid_t pid)
 	}
 	if (i == s->nr_maps)
 		s->maps[s->nr_maps++] = (struct process_map){ .pid = pid };
+	if (perf_map_left_out(map) && !(s->maps[i].map && perf_map_left_out(s->maps[i].map)))
+		warn("names: PID %d: /tmp/perf-PID.map has too many names: the last %s of it were not read",
+		     pid, human_bytes(perf_map_left_out(map)).text);
 	perf_map_free(s->maps[i].map);
 	s->maps[i].map = map;
 }

@@ -118,11 +118,35 @@ static void files(void **state)
 	map = NULL;
 }
 
+static void too_many_names_are_counted(void **state)
+{
+	enum { READ = 1 << 20, MORE = 5, LEN = 16 /* of a line */ };
+	size_t len = (size_t)(READ + MORE) * LEN;
+	char *text = malloc(len + 1);
+
+	(void)state;
+	assert_non_null(text);
+	for (u32 i = 0; i < READ + MORE; i++) {
+		char line[32];
+
+		snprintf(line, sizeof(line), "%08x 1 name\n", i * 16);
+		memcpy(text + (size_t)i * LEN, line, LEN);
+	}
+	perf_map_free(map);
+	assert_int_equal(perf_map_new(&map, text, len), 0);
+	assert_int_equal(perf_map_left_out(map), MORE * LEN);
+	is_named((READ - 1) * 16, "name||0");
+	is_unnamed(READ * 16);
+	read_text("1000 10 few\n");
+	assert_int_equal(perf_map_left_out(map), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(lines_of_runtimes),
 					    cmocka_unit_test(newest_name_wins),
 					    cmocka_unit_test(broken_lines_are_left_out),
+					    cmocka_unit_test(too_many_names_are_counted),
 					    cmocka_unit_test(files) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
