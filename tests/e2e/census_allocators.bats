@@ -217,6 +217,22 @@ ends_equal() {
 	ended "$TARGET" 3
 }
 
+# The blocks of one lead to those of the other.
+@test "census: a program with two allocators: the one with most blocks is listed, the other is named" {
+	local library
+	on_library libmimalloc.so.2
+	for library in '' libjemalloc libtcmalloc_minimal.so; do
+		[ -z "$library" ] || on_library "$library"
+		start env LD_PRELOAD="${library:+$PRELOAD}" "$T/two_allocators" libmimalloc.so.2
+		TARGET=$PID
+		wait_for says env ready
+		census
+		grep -q 'the process has blocks of mimalloc, too, which are not listed' "$text"
+		[ "$(grep -cE ',(80|88),live,.*,definite' "$list")" -eq 10 ]
+		[ "$(grep -cE ',(80|88),live,.*,reachable' "$list")" -eq 100 ]
+	done
+}
+
 @test "census: an allocator whose books are not known is named" {
 	# Each of its blocks has a header.
 	on_library libtcmalloc_minimal_debug
@@ -236,7 +252,6 @@ ends_equal() {
 # Each allocator; the lost blocks that were found in per cent, by run, attach and census.
 # bats test_tags=full
 @test "census: verdicts by run, attach and census agree on shapes of containers, with each allocator" {
-	[ -x "$O/tests/verdicts/many" ] || skip "make check-verdicts builds the program"
 	run env HEAPTAP="$HEAPTAP" O="$O" "$ROOT/tests/verdicts/allocators.sh" plain vectors queues freed_arrays \
 		consecutive_pointers
 	echo "$output"

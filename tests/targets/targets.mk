@@ -25,7 +25,7 @@ include tests/leaks/leaks.mk
 
 include tests/verdicts/verdicts.mk
 
-targets: $(PLAIN) $(LINKED) $(LEAK_PROGRAMS) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
+targets: $(PLAIN) $(LINKED) $(LEAK_PROGRAMS) $(MANY_PROGRAMS) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
 .PHONY: targets-musl targets-32bit
 
 define target_rule

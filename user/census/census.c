@@ -107,7 +107,7 @@ int census_look(const char **name, pid_t pid, u8 word_size)
 		*name = walker->name;
 	}
 	/* Whether it has any blocks is seen when its books are walked. */
-	stranger = census_stranger(snap, err ? "" : *name);
+	stranger = census_stranger(snap, name, !err);
 	if (err || (stranger && !strcmp(*name, "glibc"))) {
 		*name = stranger;
 		err = err ? err : -ENOENT;
@@ -128,27 +128,49 @@ static int note_stranger(struct census *c)
 	return 0;
 }
 
-/* Try the walkers in turn. */
+/* @found has the blocks of one more allocator. Keep those of the one that has most, and note the other in the end. */
+static void choose_allocator(struct census *c, struct census_blocks *found, const char **others, size_t *nr)
+{
+	census_add_up(found);
+	if (!c->blocks.walker || census_live(found).blocks > census_live(&c->blocks).blocks) {
+		struct census_blocks less = c->blocks;
+
+		c->blocks = *found;
+		*found = less;
+	}
+	if (found->walker && census_live(found).blocks)
+		others[(*nr)++] = found->walker->name;
+}
+
+/* Try all walkers: a program may have several allocators. */
 static int census_walk_allocators(struct census *c, u64 deadline_ns)
 {
-	int err = -ENOENT;
+	const char *others[CENSUS_MAX_WALKERS], *known[CENSUS_MAX_WALKERS];
+	size_t nr = 0, nr_known = 0;
+	int err = 0;
 
 	progress_phase("reading the books of its allocator");
-	for (const struct census_walker *walker = census_walkers; walker->name && err == -ENOENT; walker++) {
+	for (const struct census_walker *walker = census_walkers; walker->name && !err; walker++) {
+		struct census_blocks found = { .walker = walker };
 		struct census_walk w;
 
-		err = census_walk_init(&w, c->snap, &c->blocks, deadline_ns);
+		err = census_walk_init(&w, c->snap, &found, deadline_ns);
 		if (!err)
 			err = walker->walk(&w);
 		census_walk_fini(&w);
-		if (!err)
-			c->blocks.walker = walker;
-		else
-			census_blocks_fini(&c->blocks);
+		if (!err) {
+			known[nr_known++] = walker->name;
+			choose_allocator(c, &found, others, &nr);
+		}
+		err = err == -ENOENT ? 0 : err;
+		census_blocks_fini(&found);
 	}
-	c->stranger = census_stranger(c->snap, err ? "" : c->blocks.walker->name);
-	if (!err)
-		census_add_up(&c->blocks);
+	c->stranger = census_stranger(c->snap, known, nr_known);
+	if (!err && !c->blocks.walker)
+		err = -ENOENT;
+	for (size_t i = 0; i < nr && !err; i++)
+		census_note(&c->blocks, 0, "the process has blocks of %s, too, which are not listed",
+			    others[i]);
 	return err ? err : note_stranger(c);
 }
 

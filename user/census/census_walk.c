@@ -267,7 +267,15 @@ taddr_t census_bss_end(const struct snapshot *snap, size_t map)
 	return end;
 }
 
-const char *census_stranger(const struct snapshot *snap, const char *known)
+static bool is_among(const char *name, const char *const *names, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+const char *census_stranger(const struct snapshot *snap, const char *const *known, size_t nr)
 {
 	static const struct {
 		const char *file, *name;
@@ -284,7 +292,7 @@ const char *census_stranger(const struct snapshot *snap, const char *known)
 
 		for (size_t r = 0; file && r < ARRAY_SIZE(rows); r++)
 			if (!strncmp(file, rows[r].file, strlen(rows[r].file)) &&
-			    strcmp(rows[r].name, known) != 0)
+			    !is_among(rows[r].name, known, nr))
 				return rows[r].name;
 	}
 	return NULL;

@@ -8,7 +8,8 @@
 
 enum {
 	CENSUS_WINDOW = 256 << 10, /* bytes */
-	CENSUS_WORD_TEXT = 9,	   /* bytes of the letters of a word, with the end */
+	CENSUS_MAX_WALKERS = 8,
+	CENSUS_WORD_TEXT = 9, /* bytes of the letters of a word, with the end */
 };
 
 /* One walk. Walkers read memory by the functions below only. */
@@ -82,8 +83,8 @@ taddr_t census_data_end(const struct snapshot *snap, size_t map);
 /* As census_data_end(), where the .bss behind may lie in several mappings, and is not the heap of brk. */
 taddr_t census_bss_end(const struct snapshot *snap, size_t map);
 
-/* An allocator that the process has mapped by the name of its file, and that is not @known. Static; NULL = none. */
-const char *census_stranger(const struct snapshot *snap, const char *known);
+/* An allocator that the process has mapped by the name of its file, and that is not among @known. Static; NULL = none. */
+const char *census_stranger(const struct snapshot *snap, const char *const *known, size_t nr);
 
 /* The rows. */
 int jemalloc_is_there(struct census_walk *w) __must_check;

@@ -13,7 +13,8 @@
  * 256 KiB. Behind all entries are the addresses of the next and the last cache.
  *
  * Central lists are one behind the other in the data, by class. Each has a lock, the class, two heads of lists of
- * spans, two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in use.
+ * spans, two numbers, and 64 places for lists of blocks with their first and last one; then the number of places in
+ * use.
  */
 
 enum {
