@@ -5,6 +5,8 @@ VERSION := 0.1.0
 O       ?= build
 # An absolute path would not match the names in the lists of dependencies.
 override O := $(O:$(CURDIR)/%=%)
+# Programs that tests run under sudo are those of root.
+unexport SUDO_UID SUDO_GID
 prefix  ?= /usr/local
 CC      ?= gcc
 CLANG   ?= clang

@@ -105,19 +105,19 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	told '.resident.free > 39000000 and .resident.free < 41000000' true
 	told '.resident.ended_threads' 90
 	told '.resident.ended_stacks >= 90 * 8192 and .resident.ended_stacks <= .resident.stacks' true
-	"$HEAPTAP" scan "$TARGET" >text
-	unbroken <text >line
-	grep -q '; 38\.[0-9] MiB free in the allocator, 38\.[0-9] MiB of it in resident pages ' line
-	grep -q ' Free and resident (fragmentation): 38\.[0-9] MiB in whole pages: malloc_trim(0) gives them back ' line
-	pin=$(sed -n 's/.* the last block of the heap, 72 B at \(0x[0-9a-f]*\), pins what is free below it .*/\1/p' line)
+	"$HEAPTAP" scan "$TARGET" >"$BATS_TEST_TMPDIR/text"
+	unbroken <"$BATS_TEST_TMPDIR/text" >"$BATS_TEST_TMPDIR/line"
+	grep -q '; 38\.[0-9] MiB free in the allocator, 38\.[0-9] MiB of it in resident pages ' "$BATS_TEST_TMPDIR/line"
+	grep -q ' Free and resident (fragmentation): 38\.[0-9] MiB in whole pages: malloc_trim(0) gives them back ' "$BATS_TEST_TMPDIR/line"
+	pin=$(sed -n 's/.* the last block of the heap, 72 B at \(0x[0-9a-f]*\), pins what is free below it .*/\1/p' "$BATS_TEST_TMPDIR/line")
 	"$HEAPTAP" scan --why "$pin" "$TARGET" | unbroken | grep -qF "$pin"
-	grep -q ' stacks of 90 ended threads: ' line
+	grep -q ' stacks of 90 ended threads: ' "$BATS_TEST_TMPDIR/line"
 	step trim
 	with_json
 	told '.resident.free < 100000' true
-	"$HEAPTAP" scan "$TARGET" >text
-	unbroken <text >line
-	grep -q ' free in the allocator, [0-9.,]* [KiB]* of it in resident pages ' line || { cat line; return 1; }
+	"$HEAPTAP" scan "$TARGET" >"$BATS_TEST_TMPDIR/text"
+	unbroken <"$BATS_TEST_TMPDIR/text" >"$BATS_TEST_TMPDIR/line"
+	grep -q ' free in the allocator, [0-9.,]* [KiB]* of it in resident pages ' "$BATS_TEST_TMPDIR/line" || { cat "$BATS_TEST_TMPDIR/line"; return 1; }
 }
 
 # bats test_tags=full
@@ -153,6 +153,22 @@ rss_in_smaps() { awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TA
 	ends_well
 	"$HEAPTAP" run -q -n 1 -o "$BATS_TEST_TMPDIR/run.txt" -- "$T/server" </dev/null
 	unbroken <"$BATS_TEST_TMPDIR/run.txt" | grep -Eq '^leaks .* in [34][0-9] blocks.*from Registry::log_in \(server.cc:28\)'
+}
+
+# bats test_tags=full
+@test "census: a table of 80,000 pointers is one owner, and so is each of two tables" {
+	printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
+		'static void *volatile first[40000], *volatile second[40000]; static void *volatile alone;' \
+		'int main(void) { for (int i = 0; i < 40000; i++) first[i] = malloc(20), second[i] = malloc(20); alone = malloc(20);' \
+		'puts("ready"); fflush(stdout); for (;;) pause(); }' >"$BATS_TEST_TMPDIR/table.c"
+	gcc -g -O1 -o "$BATS_TEST_TMPDIR/table" "$BATS_TEST_TMPDIR/table.c"
+	start "$BATS_TEST_TMPDIR/table"
+	wait_for says table ready
+	TARGET=$PID
+	with_json
+	told '.owners[] | select(.name == "first") | .held.blocks' 40000
+	told '.owners[] | select(.name == "second") | .held.blocks' 40000
+	told '.owners[] | select(.name == "alone") | .held.blocks' 1
 }
 
 @test "census: owners of blocks, and first words of blocks without a type" {

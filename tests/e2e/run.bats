@@ -304,25 +304,27 @@ told_static() {
 }
 
 # bats test_tags=full
-@test "run: under sudo the program is root's with a message, and the caller's with --as-caller" {
+@test "run: under sudo the program is the caller's with a message, and root's with --as-root" {
 	[ "$EUID" -eq 0 ] || skip "needs root"
 	export SUDO_UID SUDO_GID
 	SUDO_UID=$(id -u nobody) SUDO_GID=$(id -g nobody)
 	traced -- id -un
-	[ "$(cat "$out")" = root ]
-	grep -q 'run: the program runs as root; --as-caller runs it as nobody' "$err"
-	rm "$report"
-	traced --as-caller -- id -un
 	[ "$status" -eq 0 ]
 	[ "$(cat "$out")" = nobody ]
-	fails grep -q 'runs as root' "$err"
+	grep -q 'run: the program runs as nobody, not as root (--as-root)' "$err"
+	rm "$report"
+	traced --as-root -- id -un
+	[ "$(cat "$out")" = root ]
+	fails grep -q 'runs as' "$err"
 	rm -f "$report"
-	traced --as-caller -u root -- id -un
+	traced -u root -- id -un
+	[ "$(cat "$out")" = root ]
+	traced --as-root -u root -- id -un
 	[ "$status" -eq 2 ]
+	rm -f "$report"
 	unset SUDO_UID
-	traced --as-caller -- id -un
-	[ "$status" -eq 2 ]
-	grep -q 'run: --as-caller: heaptap was not started by sudo' "$err"
+	traced -- id -un
+	[ "$(cat "$out")" = root ]
 }
 
 # as_a_child COMMAND...: of a program that ignores SIGCHLD and blocks SIGUSR1

@@ -4,6 +4,8 @@
 
 bats_require_minimum_version 1.5.0
 
+# Tests under sudo are those of root.
+unset SUDO_UID SUDO_GID
 # To start a program, or a copy of this shell, is what takes time here: so builtins where they can do it.
 ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 : "${O:=$ROOT/build}"

@@ -9,7 +9,7 @@
 
 #include "user/lib/cleanup.h"
 
-enum { MAX_ROOTS = 1 << 15 }; /* that are named: each may be looked up in debug information */
+enum { MAX_ROOTS = 1 << 17 }; /* that are named: a row of each is in memory until they are joined */
 
 static int by_name(const void *a, const void *b)
 {
@@ -41,20 +41,103 @@ static int name_owner(struct census_names *names, const struct scan_owner *owner
 	return err;
 }
 
+/* Owners while they are named. */
+struct owner_naming {
+	struct census_owner_row *rows;
+	const struct scan_owner *owners;
+	struct census_names *names;
+	u32 *order; /* owners that are words of memory in no thread, by address */
+	size_t nr;
+};
+
+static int owner_compare(const void *a, const void *b, void *ctx)
+{
+	const struct scan_owner *owners = ctx;
+	taddr_t x = owners[*(const u32 *)a].root.addr, y = owners[*(const u32 *)b].root.addr;
+
+	return (x > y) - (x < y);
+}
+
+static const struct scan_root *owner_root(const struct owner_naming *n, size_t i)
+{
+	return &n->owners[n->order[i]].root;
+}
+
+static struct census_name *owner_name(const struct owner_naming *n, size_t i)
+{
+	return &n->rows[n->order[i]].name;
+}
+
+/* Do two words lie in one variable, or in memory of one mapping that has no name? */
+static bool owner_is_same(const struct owner_naming *n, size_t a, size_t b)
+{
+	const struct census_name *x = owner_name(n, a), *y = owner_name(n, b);
+	taddr_t start_x = owner_root(n, a)->addr - x->offset, start_y = owner_root(n, b)->addr - y->offset;
+
+	if (owner_root(n, a)->map != owner_root(n, b)->map || strcmp(x->kind, y->kind) != 0 ||
+	    strcmp(x->text, y->text) != 0 || strcmp(x->object, y->object) != 0)
+		return false;
+	return *x->text && start_x == start_y;
+}
+
+/* Words @first and @last have names: name those between them. A table of a million words takes two look-ups. */
+static int owner_name_between(struct owner_naming *n, size_t first, size_t last)
+{
+	size_t middle = first + (last - first) / 2;
+	int err;
+
+	if (last - first < 2)
+		return 0;
+	if (owner_is_same(n, first, last)) {
+		for (size_t i = first + 1; i < last; i++) {
+			*owner_name(n, i) = *owner_name(n, first);
+			owner_name(n, i)->offset += owner_root(n, i)->addr - owner_root(n, first)->addr;
+		}
+		return 0;
+	}
+	err = census_name_root(n->names, owner_root(n, middle), false, owner_name(n, middle));
+	if (!err)
+		err = owner_name_between(n, first, middle);
+	return err ? err : owner_name_between(n, middle, last);
+}
+
+static int owner_name_words(struct owner_naming *n)
+{
+	int err;
+
+	if (!n->nr)
+		return 0;
+	qsort_r(n->order, n->nr, sizeof(*n->order), owner_compare, (void *)n->owners);
+	err = census_name_root(n->names, owner_root(n, 0), false, owner_name(n, 0));
+	if (!err)
+		err = census_name_root(n->names, owner_root(n, n->nr - 1), false, owner_name(n, n->nr - 1));
+	if (!err)
+		err = owner_name_between(n, 0, n->nr - 1);
+	for (size_t i = 0; i < n->nr; i++)
+		owner_name(n, i)->offset = 0;
+	return err;
+}
+
 static int census_owners_fill(struct census_owner_row *rows, const struct scan_owner *owners, size_t nr,
 			      struct census_names *names)
 {
-	int err = 0;
+	auto_free u32 *order = calloc(nr + 1, sizeof(*order));
+	struct owner_naming n = { rows, owners, names, order, 0 };
+	int err = order ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < nr && !err; i++) {
+		const struct scan_root *root = &owners[i].root;
+
 		rows[i].held = (struct census_sum){ owners[i].blocks, owners[i].bytes };
 		rows[i].number = (u32)i;
-		if (i < MAX_ROOTS)
-			err = name_owner(names, &owners[i], &rows[i].name);
-		else
+		if (i >= MAX_ROOTS)
 			rows[i].name = (struct census_name){ .kind = "unknown" };
+		else if (root->kind == ROOT_MEMORY && !root->tid)
+			order[n.nr++] = (u32)i;
+		else
+			err = name_owner(names, &owners[i], &rows[i].name);
 	}
-	return err;
+	return err ? err : owner_name_words(&n);
 }
 
 /* Join the rows of one name. @places: for each number, which of the joined rows it is in; that is the new number. */

@@ -486,6 +486,10 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 {
 	int err;
 
+	/* A question has its answer, and not the census. */
+	if (o->why_addr || o->why_type)
+		return o->why_addr ? census_why_text(out, c, o->names, o->why_addr)
+				   : census_why_type_text(out, c, o->names, o->why_type, o->top);
 	census_text_print_head(out, c);
 	census_text_print_process(out, c, o);
 	census_text_print_memory(out, c);
@@ -506,10 +510,6 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 		census_known_text(out, o->known, o->top);
 	if (!err && o->baseline)
 		err = census_baseline_text(out, o->baseline, c, o->names, o->top);
-	if (!err && o->why_addr)
-		err = census_why_text(out, c, o->names, o->why_addr);
-	if (!err && o->why_type)
-		err = census_why_type_text(out, c, o->names, o->why_type, o->top);
 	print_notes(out, c);
 	return err;
 }

@@ -78,7 +78,7 @@ int census_why_text(FILE *out, const struct census *c, struct census_names *n, t
 	if (err == -ENOMEM)
 		return err;
 	if (err) {
-		fprintf(out, "\n0x%llx is %s\n", (unsigned long long)addr,
+		fprintf(out, "0x%llx is %s\n", (unsigned long long)addr,
 			!state			 ? "in no block of the allocator"
 			: !strcmp(state, "live") ? "in a live block; no chain to it is known"
 						 : state);
@@ -87,7 +87,7 @@ int census_why_text(FILE *out, const struct census *c, struct census_names *n, t
 	err = census_name_root(n, &chain->root, info.verdict >= SCAN_DEFINITE, &name);
 	if (err)
 		return err;
-	fprintf(out, "\n0x%llx is in a block of %s, %s: held by ", (unsigned long long)addr,
+	fprintf(out, "0x%llx is in a block of %s, %s: held by ", (unsigned long long)addr,
 		human_bytes(info.size).text, scan_verdict_name(info.verdict));
 	census_why_print_root(out, &chain->root, &name);
 	putc('\n', out);

@@ -162,7 +162,7 @@ static int print_holder(FILE *out, const struct census *c, struct census_names *
 	census_owner_text(&t->owners[holder->owner], text);
 	fputs("\n  ", out);
 	census_why_type_print_sum(out, holder->held);
-	fprintf(out, " held by %s, for example:", text);
+	fprintf(out, " held by %s, for example:\n", text);
 	return census_why_text(out, c, n, holder->example);
 }
 
@@ -173,7 +173,7 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 	size_t shown = nr_shown(&t, top);
 
 	if (!err) {
-		fputs("\nWho holds blocks of ", out);
+		fputs("Who holds blocks of ", out);
 		escape_text(out, type);
 		if (t.is_any && c->scan) {
 			fputs(": ", out);
@@ -191,7 +191,7 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 	if (!err && t.lost.blocks) {
 		fputs("\n  ", out);
 		census_why_type_print_sum(out, t.lost);
-		fputs(" held by nothing, for example:", out);
+		fputs(" held by nothing, for example:\n", out);
 		err = census_why_text(out, c, n, t.lost_example);
 	}
 	holders_fini(&t);

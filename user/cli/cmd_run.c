@@ -235,15 +235,14 @@ static int choose_user(const struct options *o, char **user)
 	uid_t uid;
 	gid_t gid;
 	const struct passwd *caller = out_find_caller(&uid, &gid) && uid ? getpwuid(uid) : NULL;
-	const char *name = o->as_caller && caller ? caller->pw_name : o->user;
+	const char *name = caller && !o->user && !o->as_root ? caller->pw_name : o->user;
 
-	if (o->as_caller && (!caller || o->user)) {
-		error("run: --as-caller: %s",
-		      caller ? "goes without --user" : "heaptap was not started by sudo of another user");
+	if (o->as_root && o->user) {
+		error("run: --as-root: goes without --user");
 		return -EINVAL;
 	}
-	if (caller && !name && !o->quiet)
-		info("run: the program runs as root; --as-caller runs it as %s", caller->pw_name);
+	if (name && !o->user && !o->quiet)
+		info("run: the program runs as %s, not as root (--as-root)", name);
 	*user = name ? strdup(name) : NULL;
 	if (!name || *user)
 		return 0;
