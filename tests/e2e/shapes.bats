@@ -89,6 +89,7 @@ headerless() {
 	is .scan.behind_header null
 }
 
+# bats test_tags=full
 @test "shapes: a million pointers in a row, and words around that look as containers, lose nothing (T8)" {
 	local how
 	for how in table shapes; do
