@@ -16,7 +16,7 @@
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_plan.h"
 
-enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
+enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60, HEADER = 2 };
 
 struct shared {
 	volatile int is_ready;
@@ -26,6 +26,7 @@ struct shared {
 static struct shared *shared;
 static size_t nr_blocks = 4 << 20, block_bytes = 240;
 static bool is_random, is_writing;
+static size_t header; /* words before the place that pointers lead to */
 static enum snapshot_way way = SNAPSHOT_STOP;
 static void **table;
 
@@ -72,18 +73,19 @@ static void child(void)
 
 		for (size_t k = 0; k < block_bytes / sizeof(*p); k++)
 			p[k] = (void *)(uintptr_t)(next_random(&state) % 3 ? k : next_random(&state));
-		p[0] = p[1] = NULL;
+		p[header] = p[header + 1] = NULL;
 		shared->addr[i] = (u64)(uintptr_t)p;
 		if (i % LEAK_EVERY == 0)
 			continue;
-		p[0] = table[chain];
-		table[chain] = p;
+		p[header] = table[chain];
+		table[chain] = p + header;
 	}
 	for (size_t i = 0; i < nr_blocks; i++) {
 		size_t other = is_random ? next_random(&state) % nr_blocks : (i + 7) % nr_blocks;
 
 		if (other % LEAK_EVERY)
-			((void **)(uintptr_t)shared->addr[i])[1] = (void *)(uintptr_t)shared->addr[other];
+			((void **)(uintptr_t)shared->addr[i])[header + 1] =
+				(void **)(uintptr_t)shared->addr[other] + header;
 	}
 	hidden_first = ~shared->addr[0];
 	hidden_last = ~shared->addr[nr_blocks - 1];
@@ -211,7 +213,7 @@ static int measure(pid_t pid, const struct heap *heap)
 	return 0;
 }
 
-/* bench_scan [fork|precopy] [write] [BLOCKS [BYTES [random]]] */
+/* bench_scan [fork|precopy] [write] [headed] [BLOCKS [BYTES [random]]] */
 int main(int argc, char **argv)
 {
 	struct heap *heap;
@@ -226,6 +228,10 @@ int main(int argc, char **argv)
 		is_writing = true;
 		argc--, argv++;
 	}
+	if (argc > 1 && !strcmp(argv[1], "headed")) {
+		header = HEADER;
+		argc--, argv++;
+	}
 	if (argc > 1)
 		nr_blocks = strtoul(argv[1], NULL, 10);
 	if (argc > 2)
@@ -233,7 +239,7 @@ int main(int argc, char **argv)
 	is_random = argc > 3;
 	shared = mmap(NULL, sizeof(*shared) + nr_blocks * sizeof(u64), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (shared == MAP_FAILED || block_bytes < 2 * sizeof(void *))
+	if (shared == MAP_FAILED || block_bytes < (header + 2) * sizeof(void *))
 		return 99;
 	pid = fork();
 	if (pid < 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Shapes of pointers: behind a header of the program's own, and with marks in bits that are no address.
+# Shapes of pointers: behind a header of the program's own, with marks in bits that are no address, at ends of blocks.
 
 load ../lib/common
 
@@ -70,5 +70,32 @@ told() { [ "$(jq -c "$1" "$json")" = "$2" ] || { echo "census: $1 is not $2"; jq
 		jq -c '.processes[0].scan' "$report" >"$BATS_TEST_TMPDIR/live"
 		"$HEAPTAP" report -q --force -o "$report" "$BATS_TEST_TMPDIR/$how.heaptap"
 		jq -c '.processes[0].scan' "$report" | diff - "$BATS_TEST_TMPDIR/live"
+	done
+}
+
+# headerless PROGRAM...: trace it with jemalloc
+headerless() {
+	local lib
+	lib=$(ldconfig -p | sed -n 's/.*libjemalloc\.so.* => //p' | head -1)
+	[ -n "$lib" ] || skip "no libjemalloc here"
+	LD_PRELOAD=$lib traced -- "$@"
+}
+
+@test "shapes: begin and end alone: the block behind the end may be lost (T8)" {
+	headerless "$T/neighbours" spans
+	is .scan.definite.blocks 0
+	[ "$(of_function lose possible.blocks)" -ge 990 ]
+	[ "$(of_function keep possible.blocks)" -eq 0 ]
+	is .scan.behind_header null
+}
+
+# bats test_tags=full
+@test "shapes: a million pointers in a row, and words around that look as containers, lose nothing (T8)" {
+	local how
+	for how in table shapes; do
+		headerless "$T/crowd" "$how"
+		is .scan.definite.blocks 0
+		is .scan.possible.blocks 0
+		[ "$(of_function fill reachable.blocks)" -eq 1000001 ]
 	done
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Containers that keep one past their end, where an allocator without headers has the next block: "neighbours
- * vectors|halves|queues|freed|table [wait]". The blocks of loser() are lost, those of keeper() are held.
+ * vectors|halves|queues|spans|freed|table [wait]". The blocks of loser() are lost, those of keeper() are held.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +18,7 @@ enum { NR = 1000, SIZE = 128, DEQUE_BYTES = 512 };
 
 static std::vector<std::vector<long>> vectors;
 static std::vector<std::deque<long>> queues;
+static std::vector<std::pair<char *, char *>> spans;
 static std::vector<void *> table;
 
 FN static void *loser(size_t size)
@@ -51,6 +52,11 @@ FN static void keep(const std::string &shape)
 	}
 	if (shape == "queues")
 		queues.emplace_back(8, 1);
+	if (shape == "spans") {
+		char *p = static_cast<char *>(keeper(SIZE));
+
+		spans.emplace_back(p, p + SIZE);
+	}
 	if (shape == "table")
 		table.push_back(keeper(SIZE));
 }
@@ -81,6 +87,7 @@ int main(int argc, char **argv)
 	vectors.reserve(NR);
 	queues.reserve(NR);
 	table.reserve(NR);
+	spans.reserve(NR);
 	for (int i = 0; i < NR; i++) {
 		keep(shape);
 		if (shape != "table" && shape != "freed")

@@ -23,6 +23,7 @@ enum {
 	NR_LEVELS = 3,	   /* the call stack, its inner frame, the two inner ones; or the size, all blocks */
 	NR_OFFSETS = 8,	   /* of a caller */
 	MAX_OFFSET = 4096, /* of the end of a header */
+	MAX_SAMPLES = 1 << 14, /* asking the books for each of millions of blocks takes long */
 };
 
 struct behind_offset {
@@ -39,21 +40,28 @@ struct behind_finder {
 	struct scan *s;
 	struct behind_caller *callers; /* owned; those with such blocks */
 	size_t nr, max;
-	struct hash_index index; /* of callers */
+	struct hash_index index;   /* of callers */
+	u32 step;		   /* one possible block in so many is counted */
+	struct behind_caller sums; /* of the blocks that were found kept */
 };
 
 struct behind_keys {
 	u64 of[NR_LEVELS]; /* 0 = none */
 };
 
-/* A pointer leads to @block, from a root or from a block that is reached. Keep the lowest offset, 0 for the start. */
+/*
+ * A pointer leads to @block, from a root or from a block that is reached. Keep the lowest offset, 0 for the start, and
+ * for blocks to which only ends of others lead.
+ */
 static void behind_note_pointer(struct scan *s, u32 block, u64 offset)
 {
 	struct scan_block *b = &s->blocks[block];
 
 	if (b->verdict != SCAN_POSSIBLE || offset >= b->link)
 		return;
-	b->link = scan_is_start(s, block, offset) ? 0 : (u32)offset;
+	if (scan_is_start(s, block, offset) || (s->ends && s->ends[block / 64] >> block % 64 & 1))
+		offset = 0;
+	b->link = (u32)offset;
 }
 
 static void behind_note_pointers(struct scan *s)
@@ -146,30 +154,44 @@ static void behind_count_offset(struct behind_caller *c, u32 offset)
 		c->of[i].nr--;
 }
 
+static int behind_count(struct behind_finder *f, u32 block)
+{
+	struct behind_keys keys;
+
+	if (!behind_keys_of(f->s, block, &keys))
+		return 0;
+	for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
+		struct behind_caller *c = behind_find_caller(f, keys.of[k]);
+
+		if (!c)
+			c = behind_add_caller(f, keys.of[k]);
+		if (!c)
+			return -ENOMEM;
+		c->nr += f->s->books.stacks ? 0 : f->step;
+		if (behind_is_candidate(&f->s->blocks[block]))
+			behind_count_offset(c, f->s->blocks[block].link);
+	}
+	return 0;
+}
+
+/* Is @block one of those to ask the books for? @nr counts the blocks of this kind. */
+static bool behind_is_sample(const struct behind_finder *f, u32 block, u32 *nr)
+{
+	const struct scan_block *b = &f->s->blocks[block];
+
+	return b->verdict == SCAN_POSSIBLE && b->link && (*nr)++ % f->step == 0;
+}
+
 /* Enter the possible blocks. */
 static int behind_count_possible(struct behind_finder *f)
 {
-	const struct scan *s = f->s;
+	u32 nr = 0;
+	int err = 0;
 
-	for (u32 i = 0; i < s->nr; i++) {
-		struct behind_keys keys = { { 0 } };
-
-		if (s->blocks[i].verdict != SCAN_POSSIBLE || !s->blocks[i].link ||
-		    !behind_keys_of(s, i, &keys))
-			continue;
-		for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
-			struct behind_caller *c = behind_find_caller(f, keys.of[k]);
-
-			if (!c)
-				c = behind_add_caller(f, keys.of[k]);
-			if (!c)
-				return -ENOMEM;
-			c->nr += !s->books.stacks;
-			if (behind_is_candidate(&s->blocks[i]))
-				behind_count_offset(c, s->blocks[i].link);
-		}
-	}
-	return 0;
+	for (u32 i = 0; i < f->s->nr && !err; i++)
+		if (behind_is_sample(f, i, &nr))
+			err = behind_count(f, i);
+	return err;
 }
 
 static void behind_add_to(struct behind_finder *f, const struct behind_keys *keys, u64 nr)
@@ -199,7 +221,7 @@ static void behind_count_reached(struct behind_finder *f)
 }
 
 /* Does the caller keep its blocks by pointers to @offset? */
-static bool behind_is_habit(const struct behind_caller *c, u32 offset)
+static bool behind_is_habit(const struct behind_finder *f, const struct behind_caller *c, u32 offset)
 {
 	bool is_one = false;
 	u64 nr = 0;
@@ -210,7 +232,7 @@ static bool behind_is_habit(const struct behind_caller *c, u32 offset)
 		nr += c->of[i].nr;
 		is_one |= c->of[i].offset == offset;
 	}
-	return is_one && nr >= c->nr - c->nr / NEARLY_ALL;
+	return is_one && nr * f->step + f->step > c->nr - c->nr / NEARLY_ALL;
 }
 
 static bool behind_is_kept(const struct behind_finder *f, u32 block)
@@ -222,7 +244,7 @@ static bool behind_is_kept(const struct behind_finder *f, u32 block)
 	for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
 		const struct behind_caller *c = behind_find_caller(f, keys.of[k]);
 
-		if (c && behind_is_habit(c, f->s->blocks[block].link))
+		if (c && behind_is_habit(f, c, f->s->blocks[block].link))
 			return true;
 	}
 	return false;
@@ -246,26 +268,72 @@ static void behind_name_headers(struct scan_result *r, const struct behind_calle
 	}
 }
 
+/* Are nearly all samples kept so? Then their offsets decide about all other blocks. */
+static bool behind_has_one_habit(struct behind_finder *f)
+{
+	u32 nr = 0, nr_samples = 0, nr_kept = 0;
+
+	for (u32 i = 0; i < f->s->nr; i++) {
+		if (!behind_is_sample(f, i, &nr))
+			continue;
+		nr_samples++;
+		if (!behind_is_kept(f, i))
+			continue;
+		nr_kept++;
+		behind_count_offset(&f->sums, f->s->blocks[i].link);
+	}
+	return nr_kept >= nr_samples - nr_samples / NEARLY_ALL;
+}
+
+static bool behind_has_offset(const struct behind_caller *c, u32 offset)
+{
+	for (u32 i = 0; i < NR_OFFSETS; i++)
+		if (c->of[i].nr >= SCAN_MIN_BEHIND && c->of[i].offset == offset)
+			return true;
+	return false;
+}
+
 /* Set the bits of the blocks that are kept so. */
 static int behind_decide(struct behind_finder *f)
 {
-	struct behind_caller sums = { 0 };
 	struct scan *s = f->s;
 	u64 *bits = NULL;
 
 	for (u32 i = 0; i < s->nr; i++) {
-		if (!behind_is_kept(f, i))
+		if (f->step > 1 ? !behind_is_candidate(&s->blocks[i]) ||
+					  !behind_has_offset(&f->sums, s->blocks[i].link)
+				: !behind_is_kept(f, i))
 			continue;
 		if (!bits)
 			bits = calloc(s->nr / 64 + 1, sizeof(*bits));
 		if (!bits)
 			return -ENOMEM;
 		bits[i / 64] |= 1ULL << i % 64;
-		behind_count_offset(&sums, s->blocks[i].link);
+		if (f->step == 1)
+			behind_count_offset(&f->sums, s->blocks[i].link);
 	}
-	behind_name_headers(&s->result, &sums);
+	behind_name_headers(&s->result, &f->sums);
 	s->behind = bits;
 	return 0;
+}
+
+static void behind_fini(struct behind_finder *f)
+{
+	hash_index_fini(&f->index);
+	free(f->callers);
+}
+
+/* Look at one possible block in @step. *@is_clear: that was enough. */
+static int behind_look(struct behind_finder *f, struct scan *s, u32 step, bool *is_clear)
+{
+	int err;
+
+	*f = (struct behind_finder){ .s = s, .step = step };
+	err = behind_count_possible(f);
+	if (!err)
+		behind_count_reached(f);
+	*is_clear = !err && (step == 1 || behind_has_one_habit(f));
+	return err;
 }
 
 /* Roots and reachable blocks have pointers to the middle of these. */
@@ -276,21 +344,23 @@ static void behind_lift(struct scan *s)
 			s->blocks[i].flags |= BLOCK_ROOT;
 }
 
-int scan_find_behind(struct scan *s)
+int scan_find_behind(struct scan *s, u32 nr_possible)
 {
-	struct behind_finder f = { .s = s };
-	int err = 0;
+	struct behind_finder f;
+	bool is_clear;
+	int err;
 
 	if (!s->books.find)
 		return 0;
 	behind_note_pointers(s);
-	err = behind_count_possible(&f);
-	if (!err)
-		behind_count_reached(&f);
+	err = behind_look(&f, s, nr_possible / MAX_SAMPLES + 1, &is_clear);
+	if (!err && !is_clear) {
+		behind_fini(&f);
+		err = behind_look(&f, s, 1, &is_clear);
+	}
 	if (!err)
 		err = behind_decide(&f);
-	hash_index_fini(&f.index);
-	free(f.callers);
+	behind_fini(&f);
 	behind_lift(s);
 	return err;
 }

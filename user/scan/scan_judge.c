@@ -242,7 +242,7 @@ static int judge_reached(struct scan *s, struct spread *spread)
 		err = parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
 	if (IS_AGENT || err || spread->nr_possible < SCAN_MIN_BEHIND)
 		return err;
-	err = scan_find_behind(s);
+	err = scan_find_behind(s, spread->nr_possible);
 	if (err || !s->behind)
 		return err;
 	spread_undo_possible(spread);

@@ -98,7 +98,8 @@ enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
 /*
  * Does the word of @c, which is where @block starts, mean the end of the block before? Only allocators without headers
  * put blocks so close. Containers keep their begin, and a position, beside their end: [begin, position, end] (vectors),
- * [begin, end, position] (buffers, rings), [position, begin, end] (queues). In a table of pointers to blocks in a row
+ * [begin, end, position] (buffers, rings), [position, begin, end] (queues), [position, end, begin] (streams), [begin,
+ * position, position, end] (arenas). In a table of pointers to blocks in a row
  * no word lies two words behind the block before. A position at the begin proves nothing: two ends of other containers,
  * or of a list of one node, look so; but not where a queue has its last position two words behind. [begin, end] and
  * [begin, count, end] may as well be two pointers.
@@ -120,6 +121,9 @@ static enum meaning scan_look_meaning_of(const struct looker *r, const struct ca
 	if (second == begin && before - begin - 1 < len)
 		return MEANS_END;
 	if (before == begin && (second - begin - 1 < len - 1 || after - begin <= len))
+		return MEANS_END;
+	if (before - begin - 1 < len - 1 &&
+	    (after == begin || (second - begin - 1 < len - 1 && scan_look_neighbour(&n, -3) == begin)))
 		return MEANS_END;
 	if (second == begin && before == begin && scan_look_neighbour(&n, 2) - begin <= len &&
 	    scan_look_neighbour(&n, 3) == begin && scan_look_neighbour(&n, 4) == c->value)

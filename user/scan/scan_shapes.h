@@ -14,7 +14,7 @@ enum { SCAN_MIN_BEHIND = 16 }; /* possible blocks without which scan_find_behind
  * scan_behind.c: after the reachable and the possible blocks were found, fill in behind, unless no caller keeps its
  * blocks so. Overwrites the links of blocks. 0 or -ENOMEM.
  */
-int scan_find_behind(struct scan *s) __must_check;
+int scan_find_behind(struct scan *s, u32 nr_possible) __must_check;
 
 #define SCAN_ADDRESS ((1ULL << 48) - 1) /* the bits of an address, where all blocks lie below */
 /* scan_tags.c: note a word whose address is one of a block but for marks in other bits. 0 or -ENOMEM. */

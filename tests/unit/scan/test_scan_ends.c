@@ -2,7 +2,7 @@
 /* Verdicts on blocks without headers between them, where the end of one block is the start of the next. */
 #include "tests/unit/scan_checks.h"
 
-enum { SIZE = 64, NR_PAIRS = 8 };
+enum { SIZE = 64, NR_PAIRS = 20 };
 
 /* Block number @n of a row of blocks that touch. */
 static taddr_t in_row(u32 n)
@@ -22,7 +22,7 @@ static taddr_t put_words(taddr_t at, const u64 *words, size_t nr)
 static void ends_hold_nothing(void **state)
 {
 	const struct {
-		u64 words[3]; /* 0 to SIZE: from the begin of the container */
+		u64 words[4]; /* 0 to SIZE: from the begin of the container */
 		bool is_queue;
 	} shapes[] = {
 		{ { 0, SIZE, SIZE } },		      /* a full vector */
@@ -30,6 +30,8 @@ static void ends_hold_nothing(void **state)
 		{ { 0, SIZE, 8 } },		      /* a buffer: base, end, next */
 		{ { 0, SIZE, 0 } },		      /* an empty one */
 		{ { 24, 0, SIZE } },		      /* a position in a queue */
+		{ { 8, SIZE, 0 } },		      /* a stream: position, end, base */
+		{ { 0, 8, 24, SIZE } },		      /* an arena: base, object, position, end */
 		{ { 0, 0, SIZE }, .is_queue = true }, /* its first position, and its last one */
 	};
 	taddr_t at = GLOBALS, kept[ARRAY_SIZE(shapes)], lost[ARRAY_SIZE(shapes)];
@@ -38,7 +40,7 @@ static void ends_hold_nothing(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(shapes); i++) {
 		kept[i] = in_row(3 * i);
 		lost[i] = in_row(3 * i + 1);
-		for (int k = 0; k < 3; k++)
+		for (int k = 0; k < 3 + !!shapes[i].words[3]; k++)
 			put(at + 8 * k, kept[i] + shapes[i].words[k]);
 		if (shapes[i].is_queue)
 			put_words(at + 32, (u64[]){ kept[i] + 16, kept[i], lost[i] }, 3);
@@ -113,6 +115,22 @@ static void table_of_pointers(void **state)
 		assert_verdict(blocks[i], SCAN_REACHABLE);
 }
 
+/* Blocks of two callers in turn, as pairs or as begins and ends: those of the second caller may be lost (T8). */
+static void pairs_in_turn(void **state)
+{
+	taddr_t blocks[2 * NR_PAIRS];
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(blocks); i++) {
+		blocks[i] = in_row(i);
+		w.blocks[w.nr_blocks - 1].row = i % 2;
+		put(GLOBALS + 8 * i, blocks[i]);
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < ARRAY_SIZE(blocks); i++)
+		assert_verdict(blocks[i], i % 2 ? SCAN_POSSIBLE : SCAN_REACHABLE);
+}
+
 /* Begin and end alone look as two pointers: possible where no block of the caller has another one (T8). */
 static void pairs(void **state)
 {
@@ -133,9 +151,11 @@ static void pairs(void **state)
 	}
 	scan_free(w.scan);
 	w.next = 0;
-	other = block_at(HEAP + 0x100, SIZE);
-	w.blocks[w.nr_blocks - 1].row = 1;
-	put(GLOBALS + 64 * NR_PAIRS, other);
+	for (u32 i = 0; i < 2; i++) {
+		other = block_at(HEAP + 0x100 * (i + 1), SIZE);
+		w.blocks[w.nr_blocks - 1].row = 1;
+		put(GLOBALS + 64 * (NR_PAIRS + i), other);
+	}
 	scan_with_callers();
 	for (u32 i = 0; i < NR_PAIRS; i++)
 		assert_verdict(next[i], SCAN_REACHABLE);
@@ -146,11 +166,8 @@ static void pairs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ends_hold_nothing),
-		TEST(table_of_vectors),
-		TEST(ends_in_blocks),
-		TEST(table_of_pointers),
-		TEST(pairs),
+		TEST(ends_hold_nothing), TEST(table_of_vectors), TEST(ends_in_blocks),
+		TEST(table_of_pointers), TEST(pairs_in_turn),	 TEST(pairs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
