@@ -27,6 +27,7 @@ struct trace_taking {
 	struct metrics_table *table;
 	struct pprof *profile;
 	size_t nr_processes;
+	bool has_verdicts; /* of any process */
 };
 
 int trace_metrics_init(struct trace_metrics *tm, const char *address, const char *url, u32 top,
@@ -122,6 +123,24 @@ static int trace_metrics_take_profile(void *ctx, const struct report *r)
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
 }
 
+static int trace_metrics_look(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	for (size_t i = 0; i < r->nr_processes; i++)
+		k->has_verdicts |= r->processes[i].leaks != NULL;
+	return 0;
+}
+
+/* A profile of leaks has new verdicts where there are none: a report has dropped them. */
+static int trace_metrics_scan(struct trace_taking *k, pid_t pid)
+{
+	int err = session_show(k->session, pid, trace_metrics_look, k);
+
+	scan_if_older(k, k->has_verdicts ? verdict_again_ns : 0);
+	return err;
+}
+
 static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, struct pprof *out,
 				      const char **why)
 {
@@ -136,8 +155,9 @@ static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, 
 		*why = "no leak verdicts before the end: start heaptap with --scan";
 		return -ENODATA;
 	}
-	if (key->kind == PPROF_LEAKS)
-		scan_if_older(k, verdict_again_ns);
+	err = key->kind == PPROF_LEAKS ? trace_metrics_scan(k, key->pid) : 0;
+	if (err)
+		return err;
 	k->profile = out;
 	err = session_show(k->session, key->pid, trace_metrics_take_profile, k);
 	if (!err && !k->nr_processes) {
