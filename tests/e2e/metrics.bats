@@ -49,7 +49,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 	wait_for page "value('heaptap_caller_live_bytes', pid='$TARGET', function='malloc') > 0"
 	page "value('heaptap_heap_live_blocks') == value('heaptap_heap_allocations_total') - value('heaptap_heap_releases_total')"
 	page "value('heaptap_heap_lost_events_total') == 0"
-	page "any(s.labels.get('caller', '').startswith('swell_forgets < main') for s in samples)"
+	page "any(s.labels.get('caller', '').startswith('swell_forgets (') and ') < main' in s.labels['caller'] for s in samples)"
 	page "value('heaptap_heap_verdict_timestamp_seconds') > 0"
 	kill -INT "$TAP"
 	ended "$TAP" 0
@@ -168,6 +168,16 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	fi
 	kill -INT "$TAP"
 	ended "$TAP" 0
+}
+
+@test "metrics: the profile of leaks has those of the metrics, also after a report" {
+	swelling 65536
+	serving attach --scan -i 500ms -o r%n.json "$TARGET"
+	for n in 2 4; do
+		wait_for test -s "r$n.json"
+		curl -s "$URL/debug/pprof/leaks" | zcat | grep -qa swell_forgets
+		curl -s "$URL/metrics" | grep -q '^heaptap_heap_verdict_bytes.*verdict="definite"} [1-9]'
+	done
 }
 
 @test "metrics: leaks without verdicts are refused with the reason" {

@@ -30,6 +30,7 @@ struct trace_taking {
 	FILE *page;
 	bool is_data; /* the data of the page alone */
 	size_t nr_processes;
+	bool has_verdicts; /* of any process */
 };
 
 int trace_metrics_init(struct trace_metrics *tm, const char *address, const char *url, u32 top,
@@ -125,6 +126,24 @@ static int trace_metrics_take_profile(void *ctx, const struct report *r)
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
 }
 
+static int trace_metrics_look(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	for (size_t i = 0; i < r->nr_processes; i++)
+		k->has_verdicts |= r->processes[i].leaks != NULL;
+	return 0;
+}
+
+/* A profile of leaks has new verdicts where there are none: a report has dropped them. */
+static int trace_metrics_scan(struct trace_taking *k, pid_t pid)
+{
+	int err = session_show(k->session, pid, trace_metrics_look, k);
+
+	scan_if_older(k, k->has_verdicts ? verdict_again_ns : 0);
+	return err;
+}
+
 /* Make a report on the process that @key names, all without, and give it to @take. */
 static int trace_metrics_show(struct trace_taking *k, const struct profile_key *key,
 			      int (*take)(void *ctx, const struct report *r), const char **why)
@@ -146,13 +165,15 @@ static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, 
 				      const char **why)
 {
 	struct trace_taking *k = ctx;
+	int err;
 
 	if (key->kind == PPROF_LEAKS && !k->tm->wants_scan) {
 		*why = "no leak verdicts before the end: start heaptap with --scan";
 		return -ENODATA;
 	}
-	if (key->kind == PPROF_LEAKS)
-		scan_if_older(k, verdict_again_ns);
+	err = key->kind == PPROF_LEAKS ? trace_metrics_scan(k, key->pid) : 0;
+	if (err)
+		return err;
 	k->profile = out;
 	return trace_metrics_show(k, key, trace_metrics_take_profile, why);
 }
