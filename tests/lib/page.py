@@ -169,7 +169,7 @@ def faults(b, page):
         if message["method"] != "Network.requestWillBeSent":
             continue
         url = message["params"]["request"]["url"]
-        if message["params"]["documentURL"].partition("#")[0] != page.partition("#")[0]:  # the browser's own pages
+        if message["params"]["documentURL"].partition("#")[0] != page:  # the browser's own pages
             continue
         if url != page and not url.startswith("data:") and url != urllib.parse.urljoin(page, "data"):
             yield "asks for " + url
@@ -190,7 +190,7 @@ def main():
                 nr, do = STEPS[words[0]]
                 do(b, *words[1:1 + nr])
                 del words[:1 + nr]
-            found = list(faults(b, page))
+            found = list(faults(b, page.partition("#")[0]))
         finally:
             b.close()
     for text in found:

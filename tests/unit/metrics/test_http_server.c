@@ -148,7 +148,7 @@ static void pages(void **state)
 	struct channel_message m = { .kind = CHANNEL_SNAPSHOT };
 
 	(void)state;
-	assert_int_equal(get("GET /"), 200);
+	assert_int_equal(get("GET /debug/pprof/"), 200);
 	has("/debug/pprof/leaks");
 	assert_int_equal(get("GET /nothing"), 404);
 	assert_int_equal(get("GET /metrics/../../etc/passwd"), 404);
@@ -190,7 +190,7 @@ static void other_hosts_are_refused(void **state)
 	};
 	static const char *const ours[] = { "localhost", "LocalHost:9101", "127.0.0.1:1",
 					    "127.8.9.1", "[::1]",	   "[::1]:80" };
-	static const char *const paths[] = { "GET /metrics", "GET /debug/pprof/heap", "GET /",
+	static const char *const paths[] = { "GET /metrics", "GET /debug/pprof/heap", "GET /", "GET /data",
 					     "GET /nothing" };
 	char name[400];
 
@@ -204,25 +204,25 @@ static void other_hosts_are_refused(void **state)
 	memset(name, '1', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	helper.host = name;
-	assert_int_equal(get("GET /"), 403);
+	assert_int_equal(get("GET /debug/pprof/"), 403);
 	/* Not even heaptap hears of these questions. */
 	assert_int_equal(recv(helper.channel, name, sizeof(name), MSG_DONTWAIT), -1);
 	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
 		helper.host = ours[i];
-		if (get("GET /") != 200)
+		if (get("GET /debug/pprof/") != 200)
 			fail_msg("%s: %s", helper.host, helper.answer);
 	}
 	helper.host = NULL;
-	assert_int_equal(get("GET /"), 200);
+	assert_int_equal(get("GET /debug/pprof/"), 200);
 }
 
 static void an_open_address_has_any_name(void **state)
 {
 	(void)state;
 	helper.host = "machine.example:9101";
-	assert_int_equal(get("GET /"), 200);
+	assert_int_equal(get("GET /debug/pprof/"), 200);
 	helper.host = "192.0.2.7";
-	assert_int_equal(get("GET /"), 200);
+	assert_int_equal(get("GET /debug/pprof/"), 200);
 }
 
 static void wrong_questions_never_reach_heaptap(void **state)
