@@ -17,11 +17,12 @@ random_heaps() {
 	[ "${BASH_REMATCH[1]}" -ge "$least" ]
 }
 
-on_jemalloc() {
-	PRELOAD=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
-	[ -n "$PRELOAD" ] || skip "libjemalloc is not installed"
+on_library() {
+	PRELOAD=$(ldconfig -p | awk -v want="^$1" '$1 ~ want && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$PRELOAD" ] || skip "$1 is not installed"
 	export PRELOAD
 }
+on_jemalloc() { on_library libjemalloc; }
 
 @test "leaks: random heaps, run: nothing false, most found" { least=90 random_heaps run 101 102 103; }
 @test "leaks: random heaps, run, freed memory overwritten: nothing false, nearly all found" { least=96 random_heaps perturb 104 105 106; }
@@ -36,3 +37,11 @@ on_jemalloc() {
 @test "leaks: random heaps on jemalloc, run: nothing false, most found" { on_jemalloc; least=80 random_heaps run 110 111; }
 @test "leaks: random heaps on jemalloc, attach: nothing false, most found" { on_jemalloc; least=75 random_heaps attach 112 113; }
 @test "leaks: random heaps on jemalloc, a census without a trace: the list of blocks to the byte, nothing false" { on_jemalloc; least=80 random_heaps census 117 118; }
+@test "leaks: random heaps on tcmalloc, a census without a trace: the list of blocks to the byte, nothing false" {
+	on_library libtcmalloc_minimal.so
+	least=85 random_heaps census 117 118
+}
+@test "leaks: random heaps on mimalloc, a census without a trace: the list of blocks, nothing false" {
+	on_library libmimalloc.so.2
+	least=70 random_heaps census 117 118
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Has blocks of malloc that only blocks of mimalloc lead to: two_allocators LIBRARY. Loses 10 of malloc, prints "ready",
- * and waits for ever.
+ * Has blocks of malloc that only blocks of mimalloc lead to: two_allocators LIBRARY. Loses 10 of malloc, prints
+ * "ready", and waits for ever.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -83,7 +83,7 @@ taddr_t census_data_end(const struct snapshot *snap, size_t map);
 /* As census_data_end(), where the .bss behind may lie in several mappings, and is not the heap of brk. */
 taddr_t census_bss_end(const struct snapshot *snap, size_t map);
 
-/* An allocator that the process has mapped by the name of its file, and that is not among @known. Static; NULL = none. */
+/* An allocator whose file the process has mapped, by its name, and that is not among @known. Static; NULL = none. */
 const char *census_stranger(const struct snapshot *snap, const char *const *known, size_t nr);
 
 /* The rows. */

@@ -361,8 +361,8 @@ static bool edges_is_aligned_start(const struct scan *s, u32 block, u64 offset)
 {
 	taddr_t start = s->blocks[block].addr, at = start + offset, alignment = at & -at;
 
-	return s->books.may_begin_within && offset < alignment && alignment > 2U * s->word_size &&
-	       s->books.may_begin_within(s->books.ctx, start);
+	return !IS_AGENT && s->books.may_begin_within && offset < alignment &&
+	       alignment > 2U * s->word_size && s->books.may_begin_within(s->books.ctx, start);
 }
 
 bool scan_is_start(const struct scan *s, u32 block, u64 offset)
