@@ -48,10 +48,10 @@ int inline_count_begin(struct inline_source *s, struct target *t)
 
 	if (err)
 		return err;
-	new->is_declined = new->awaits_code = true;
+	new->sight = INLINE_AWAITS_CODE;
 	if (!inline_count_is_dear(s, t, new, &rate))
 		return 0;
-	new->is_declined = new->awaits_code = false;
+	new->sight = INLINE_SEES;
 	new->rate = rate;
 	return inline_waker_start(&s->waker);
 }

@@ -167,7 +167,7 @@ void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock)
 		pthread_mutex_lock(lock);
 		inline_target_lose(t);
 		pthread_mutex_unlock(lock);
-		t->is_refused = true;
+		t->sight = INLINE_REFUSED;
 	}
 	if (t->in->state != INJECT_IN || !t->is_open)
 		return;

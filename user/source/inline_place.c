@@ -35,7 +35,8 @@ static int inline_place_refuse(const struct inline_source *s, struct inline_targ
 			       const struct mapping *map, const char *why)
 {
 	error("inline: %s: PID %d: %s: use %s", map->module->path, t->pid, why, s->life->advice);
-	t->is_refused = !t->is_open;
+	if (!t->is_open && t->sight == INLINE_SEES)
+		t->sight = INLINE_REFUSED;
 	return -EOPNOTSUPP;
 }
 
@@ -72,7 +73,8 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 		 "%s: %s: PID %d: %s: all calls of this process are seen by %s, which takes longer",
 		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why,
 		 s->life->have_changed ? "breakpoints" : "BPF");
-	t->wants_bpf = s->has_declined = true;
+	t->sight = INLINE_WANTS_BPF;
+	s->has_declined = true;
 	return -EOPNOTSUPP;
 }
 
@@ -121,9 +123,9 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 	size_t nr = 0;
 	int err;
 
-	if (t && t->is_declined)
+	if (t && t->sight >= INLINE_AWAITS_CODE)
 		return t->is_counting ? PROBE_TAKER_COUNTS : PROBE_TAKER_DECLINES;
-	if (t && (t->is_refused || t->in->state == INJECT_LEFT))
+	if (t && (t->sight == INLINE_REFUSED || t->in->state == INJECT_LEFT))
 		return -EOPNOTSUPP;
 	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)

@@ -248,9 +248,8 @@ int inline_target_leave(struct inline_target *t)
 
 	if (err == -EINPROGRESS)
 		return err;
-	t->wants_bpf = false;
-	t->is_declined = t->in->state == INJECT_NOTHING;
-	if (t->is_declined)
+	t->sight = t->in->state == INJECT_NOTHING ? INLINE_DECLINED : INLINE_SEES;
+	if (t->sight == INLINE_DECLINED)
 		return 0;
 	warn("inline: PID %d: BPF cannot see its calls, because code of ours stays in it: %s", t->pid,
 	     *t->in->why ? t->in->why : strerror(-err));
@@ -301,8 +300,8 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = t->next_room_ns = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
-	t->has_twins = t->is_leaving = t->awaits_code = t->is_open = t->wants_bpf = t->is_declined =
-		t->is_refused = false;
+	t->has_twins = t->is_leaving = t->is_open = false;
+	t->sight = INLINE_SEES;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
@@ -529,6 +528,6 @@ struct losses inline_target_losses(const struct inline_target *t)
 	sum.stacks += l.stacks;
 	sum.other += l.abandoned;
 	sum.abandoned += l.abandoned;
-	sum.by_probes += t->is_declined && !t->awaits_code;
+	sum.by_probes += t->sight == INLINE_DECLINED;
 	return sum;
 }

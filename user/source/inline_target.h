@@ -18,8 +18,18 @@ struct ring_thread {
 	u32 nr_poll; /* of the poll in which the TID was looked for last */
 };
 
+/* From where the calls of a program are seen. In the last two states this is BPF. */
+enum inline_sight {
+	INLINE_SEES,	    /* our code, once it is in */
+	INLINE_REFUSED,	    /* nobody: a file of it was refused before any call was seen */
+	INLINE_WANTS_BPF,   /* a function of it cannot be changed: inline_target_leave() */
+	INLINE_AWAITS_CODE, /* until put_code(), though it could be changed */
+	INLINE_DECLINED,    /* all of them */
+};
+
 struct inline_target {
 	pid_t pid;
+	enum inline_sight sight;
 	struct guard *guard;	      /* borrowed */
 	struct injection *in;	      /* borrowed from that */
 	struct piece_shared *shared;  /* mapped; NULL = the piece is not in it yet */
@@ -34,12 +44,8 @@ struct inline_target {
 	bool is_quiet;	    /* nobody asked for the code: what it took is told by -v */
 	bool is_paused;	    /* so begins shared */
 	bool is_open;	    /* calls of this program were seen */
-	bool wants_bpf;	    /* a function of this program cannot be changed */
 	bool has_told_late; /* that the first calls of a program were not seen */
-	bool awaits_code;   /* BPF sees its calls until put_code(), though it could be changed */
-	u64 open_ns;	    /* CLOCK_MONOTONIC: when that was; 0 = it was not */
-	bool is_declined;   /* so BPF sees all of its calls */
-	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
+	u64 open_ns;	    /* CLOCK_MONOTONIC: when put_code() let the code see its calls; 0 = it was not */
 	bool has_twins;	    /* threads with one thread pointer */
 	bool is_left;	    /* to the guard, which takes the piece out when its threads run */
 	bool has_told_limit;
@@ -80,8 +86,9 @@ int inline_target_update(struct inline_target *t, const struct target *target,
 void inline_target_take_out(struct inline_target *t);
 
 /*
- * A function of its program cannot be changed: take the piece out, so that BPF can see all of its calls (is_declined).
- * 0, -EINPROGRESS: later, when the stop of its thread has been handled, or -EOPNOTSUPP, logged: the piece stays.
+ * A function of its program cannot be changed: take the piece out, so that BPF can see all of its calls. 0:
+ * INLINE_DECLINED; -EINPROGRESS: later, when the stop of its thread has been handled; -EOPNOTSUPP, logged: the piece
+ * stays.
  */
 int inline_target_leave(struct inline_target *t) __must_check;
 

@@ -119,7 +119,7 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 	/* An earlier process had this PID. */
 	drop_target(s, pid);
-	if (!parent || !parent->shared || parent->is_refused || proc_read_stat(&stat, pid))
+	if (!parent || !parent->shared || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid))
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
@@ -222,7 +222,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	struct inline_target *t = inline_source_find(s, target->pid);
 	int err;
 
-	if (!t || !t->shared || t->wants_bpf || t->is_declined || t->is_refused)
+	if (!t || !t->shared || t->sight != INLINE_SEES)
 		return 0;
 	number_calls(s, t);
 	err = inline_target_update(t, target, ahead);
@@ -248,7 +248,7 @@ static bool wants_bpf(const struct inline_source *s, pid_t pid)
 {
 	const struct inline_target *t = inline_source_find(s, pid);
 
-	return t && t->wants_bpf;
+	return t && t->sight == INLINE_WANTS_BPF;
 }
 
 /* Begin with @t, or read it again, as @of_bpf does. */
@@ -275,7 +275,7 @@ static struct cfi_ahead *source_inline_read_ahead(const struct inline_source *s,
 {
 	const struct inline_target *known = inline_source_find(s, t->pid);
 
-	if (!s->options.depth || (known && (known->wants_bpf || known->is_declined || known->is_refused)))
+	if (!s->options.depth || (known && known->sight != INLINE_SEES))
 		return NULL;
 	return inline_stacks_ahead(known ? known->stacks : NULL, t);
 }
@@ -328,17 +328,17 @@ static int switch_over(struct inline_source *s, struct target *target, struct in
 
 	if (err)
 		return err;
-	t->awaits_code = t->is_declined = false;
+	t->sight = INLINE_SEES;
 	t->open_ns = clock_now_ns();
 	nr = place_and_open(s, target, source_bpf.update);
-	return nr < 0 ? nr : t->is_declined ? -EOPNOTSUPP : 0;
+	return nr < 0 ? nr : t->sight == INLINE_DECLINED ? -EOPNOTSUPP : 0;
 }
 
 static bool source_inline_awaits_code(const struct source *source, pid_t pid)
 {
 	const struct inline_target *t = inline_source_find((const struct inline_source *)source, pid);
 
-	return t && t->awaits_code;
+	return t && t->sight == INLINE_AWAITS_CODE;
 }
 
 static int source_inline_put_code(struct source *source, struct target *target)
@@ -347,7 +347,7 @@ static int source_inline_put_code(struct source *source, struct target *target)
 	struct inline_target *t = inline_source_find(s, target->pid);
 	int err;
 
-	if (!t || !t->awaits_code || proc_reader(target->pid) != target->pid)
+	if (!t || t->sight != INLINE_AWAITS_CODE || proc_reader(target->pid) != target->pid)
 		return -EOPNOTSUPP;
 	err = inline_waker_start(&s->waker);
 	if (!err)
@@ -428,7 +428,7 @@ static int source_inline_update(struct source *source, struct target *t)
 	}
 	nr = s->is_detached ? 0 : place_and_open(s, t, s->life->ops->update);
 	known = inline_source_find(s, t->pid);
-	if (known && known->is_refused && known->in->state == INJECT_IN)
+	if (known && known->sight == INLINE_REFUSED && known->in->state == INJECT_IN)
 		inline_target_take_out(known);
 	return nr;
 }
@@ -493,7 +493,7 @@ static int source_inline_on_exec(struct inline_source *s, struct inline_target *
 				 const struct event_header *rec, size_t len)
 {
 	bool is_early = t && inject_is_there(t->in),
-	     awaits_code = t && s->options.begins_by_bpf && t->is_declined;
+	     awaits_code = t && s->options.begins_by_bpf && t->sight >= INLINE_AWAITS_CODE;
 	int nr = t && !is_early ? inline_target_poll(t, s->sink, true) : 0;
 
 	if (nr < 0)
@@ -503,7 +503,7 @@ static int source_inline_on_exec(struct inline_source *s, struct inline_target *
 	if (t)
 		lose_target(s, t);
 	if (awaits_code)
-		t->awaits_code = t->is_declined = true;
+		t->sight = INLINE_AWAITS_CODE;
 	nr = s->sink->record(s->sink->ctx, rec, len);
 	/* With --follow, and by run, the program is stopped at its start. */
 	t = inline_source_find(s, (pid_t)rec->pid);
@@ -593,7 +593,7 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.by_probes = s->options.is_auto && !s->is_used ? 0 : ours.by_probes;
 	sum.late = ours.late;
 	/* A process that shares the memory is seen like a thread. */
-	if (!t || !t->is_declined)
+	if (!t || t->sight < INLINE_AWAITS_CODE)
 		sum.sharers = 0;
 	return sum;
 }
