@@ -29,7 +29,8 @@ enum event_flag {
 	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
 	EVENT_NO_COPY = 8, /* fork: the child shared the memory, or was not traced, until its exec */
 	EVENT_TWIN = 64,   /* losses: none, but a new thread has the thread pointer of another */
-	EVENT_GONE = 32,   /* exec: of a program that has been replaced since: nothing can be read of it */
+	EVENT_ENDING = 128, /* maps: and the process calls _exit(), after waiting a moment for a ptracer */
+	EVENT_GONE = 32,    /* exec: of a program that has been replaced since: nothing can be read of it */
 };
 
 /* The first 16 bytes of every record. */
@@ -54,7 +55,6 @@ struct heap_event {
 	u64 size; /* bytes asked for, after nmemb * size; U64_MAX when that overflows; free: bytes said, or 0 */
 	u64 stack; /* id of a stack sent before; 0 = none taken, 1 = lost */
 };
-
 #define ALIGNMENT_ZERO (~0ULL)
 enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127, NOTE_NAME_BYTES = 64 };
 

@@ -185,6 +185,34 @@ int before_ptrace(struct pt_regs *ctx)
 	return 0;
 }
 
+enum { TRACER_WAIT_NS = 100 * 1000 * 1000, TRACER_LOOKS = 1 << 23 };
+
+/* 1: somebody traces the thread, or it has waited until *@end_ns. */
+static long look_for_tracer(u32 nr, void *end_ns)
+{
+	(void)nr;
+	return thread_is_ptraced(true) || bpf_ktime_get_ns() > *(const u64 *)end_ns;
+}
+
+/*
+ * The process calls _exit(), and its memory is still there. It waits here, for a moment, until heaptap traces it by
+ * ptrace: whatever becomes of heaptap, it goes on then. Needs bpf_loop() (Linux 5.17) and another CPU for heaptap.
+ */
+SEC("uprobe")
+int before_exit(struct pt_regs *ctx)
+{
+	u32 pid = current_ids() >> 32;
+	struct process_state *process = process_of(pid);
+	u64 cookie = probe_cookie(ctx), end_ns = bpf_ktime_get_ns() + TRACER_WAIT_NS;
+
+	(void)cookie;
+	if (!state.is_on || !process || thread_is_ptraced(true))
+		return 0;
+	if (send_process(EVENT_MAPS, EVENT_ENDING, pid, process->epoch, process->execs))
+		bpf_loop(TRACER_LOOKS, look_for_tracer, &end_ns, 0);
+	return 0;
+}
+
 SEC("raw_tracepoint/sched_process_exit")
 int thread_exit(void *ctx)
 {

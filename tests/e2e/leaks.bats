@@ -257,6 +257,35 @@ every_kind_of() {
 	[ "$(of_function list_head indirect_through.blocks)" -eq 9 ]
 }
 
+@test "leaks: attach: a process that ends is judged at its end, as under run" {
+	local backend
+	with_bpf_only "a process that calls _exit() is waited for by BPF"
+	unset HEAPTAP_NO_CODE
+	for backend in bpf inline; do
+		kinds
+		patient -b "$backend" "$TARGET"
+		built
+		tell
+		ended "$TARGET" 3
+		ended "$TAP" 0
+		judged || { echo "by $backend"; return 1; }
+		is .scan.partial true
+		is .exit.code 3
+	done
+}
+
+@test "leaks: attach: heaptap cannot look at a process that ends: it ends all the same" {
+	kinds
+	patient "$TARGET"
+	built
+	kill -STOP "$TAP"
+	tell
+	ended "$TARGET" 3
+	kill -CONT "$TAP"
+	ended "$TAP" 0
+	is .scan null
+}
+
 # bats test_tags=ptrace,inline
 @test "leaks: attach: every kind" {
 	kinds

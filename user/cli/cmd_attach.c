@@ -16,6 +16,7 @@
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_span.h"
 #include "user/session/session_live.h"
 #include "user/top/status_line.h"
@@ -51,6 +52,25 @@ static bool cmd_attach_report(struct attach *a, struct session *s)
 	return !attach_is_unread(a->options, err);
 }
 
+/* Trace processes that call _exit() by ptrace: at their exit they stop for a verdict. */
+static void cmd_attach_join_ending(struct attach *a, struct session *s)
+{
+	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
+	pid_t pid;
+
+	while ((pid = session_next_ending(s))) {
+		if (!a->tracees.launch && launch_new_joined(&a->tracees.launch, &hooks))
+			return;
+		a->tracees.is_for_ends = true;
+		if (launch_join(a->tracees.launch, pid)) {
+			debug("attach: PID %d: ends before it can be stopped", pid);
+			continue;
+		}
+		launch_release(a->tracees.launch, pid);
+		launch_poll(a->tracees.launch);
+	}
+}
+
 /* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
 static bool cmd_attach_go_on(struct attach *a, struct session *s)
 {
@@ -58,6 +78,8 @@ static bool cmd_attach_go_on(struct attach *a, struct session *s)
 		launch_poll(a->tracees.launch);
 	if (session_poll(s))
 		return false;
+	if (!IS_AGENT)
+		cmd_attach_join_ending(a, s);
 	tracees_check(&a->tracees);
 	session_bound_ended(s);
 	trace_metrics_round(&a->metrics, s);
@@ -200,6 +222,7 @@ int cmd_attach(const struct options *o)
 {
 	struct attach a = { .options = o, .tracees.options = o };
 	const struct tracing_command command = { .joins_targets = joins_targets(o),
+						 .wants_end = !IS_AGENT && o->scan != SCAN_NEVER,
 						 .work = attach_and_trace,
 						 .ctx = &a };
 	int status;

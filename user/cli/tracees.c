@@ -84,7 +84,7 @@ const struct session_stopper *tracees_stopper(struct tracees *t)
 {
 	t->stopper = (struct session_stopper){ t, tracees_stop_process, release_process, call_in_process,
 					       tracees_attend };
-	return t->launch ? &t->stopper : NULL;
+	return t->launch && !t->is_for_ends ? &t->stopper : NULL;
 }
 
 void tracees_check(struct tracees *t)

@@ -17,6 +17,7 @@ struct tracees {
 	struct launch *launch; /* owned by the user of this; NULL = there is none */
 	bool is_attached;      /* the session traces: until then the next image of a program begins that */
 	bool is_finished;      /* tracing has ended */
+	bool is_for_ends; /* the launch has processes that are about to end; the session stops all others */
 	struct session_stopper stopper; /* of tracees_stopper() */
 };
 

@@ -37,6 +37,7 @@ struct probe_list {
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
 	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
+	u64 end;	  /* _exit(), if wants_end; 0 = not in this file */
 	u64 ignores[3];	  /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
 	/*
 	 * With wants_exits, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look
@@ -65,6 +66,7 @@ struct probe_options {
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */
+	bool wants_end;		/* find _exit() */
 	bool wants_exits;	/* find exit(), clone() and the functions of LeakSanitizer */
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */

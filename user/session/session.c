@@ -289,8 +289,8 @@ static int session_on_exec(struct session *s, struct process *p, const struct ev
 
 static int session_on_maps(struct session *s, struct process *p, const struct event_header *rec)
 {
-	(void)rec;
 	session_read_maps(s, p);
+	p->is_ending |= (rec->flags & EVENT_ENDING) != 0;
 	return 0;
 }
 

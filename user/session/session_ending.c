@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interpreters that drop their objects before they end: a reader of the last verdict must know it. */
+/* Processes that are about to end; interpreters that drop their objects before: readers of a last verdict must know. */
 #include "user/session/session_ending.h"
 
 #include <string.h>
@@ -21,6 +21,19 @@ static bool is_file_of(const char *name, size_t k)
 {
 	return !strncmp(name, interpreters[k].begin, strlen(interpreters[k].begin)) &&
 	       strstr(name, interpreters[k].part);
+}
+
+pid_t session_next_ending(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (!p->is_ending || process_is_over(p))
+			continue;
+		p->is_ending = false;
+		return p->target->pid;
+	}
+	return 0;
 }
 
 const char *session_ending_note(const struct process *p)

@@ -59,6 +59,7 @@ struct process {
 	bool is_dead; /* session_running() has found that it has ended */
 	bool is_gone; /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;
+	bool is_ending;	     /* it calls _exit(), and nobody has looked at it */
 	bool is_price_known; /* of the copies for its verdicts */
 	/*
 	 * Not in reports, and its heap is empty: a copy that only executed a program; or an image that ended before

@@ -249,9 +249,13 @@ static bool changed_code_has_breakpoint(const struct proc_memory *mem, const str
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
 {
 	static const char *const others[NR_POINT_KINDS] = {
-		[POINT_NOTE] = "a marker", [POINT_HOOK] = "_dl_debug_state",
-		[POINT_PTRACE] = "ptrace", [POINT_EXIT] = "exit",
-		[POINT_CLONE] = "clone",   [POINT_LEAK_CHECK] = "__lsan_do_leak_check",
+		[POINT_NOTE] = "a marker",
+		[POINT_HOOK] = "_dl_debug_state",
+		[POINT_PTRACE] = "ptrace",
+		[POINT_EXIT] = "exit",
+		[POINT_END] = "_exit",
+		[POINT_CLONE] = "clone",
+		[POINT_LEAK_CHECK] = "__lsan_do_leak_check",
 	};
 
 	return others[point->kind] ? others[point->kind]

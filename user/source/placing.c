@@ -151,7 +151,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 {
 	const struct probe_list *list = &f->list;
 	size_t most =
-		4 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
+		5 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
 	for (size_t i = 0; i < list->nr; i++)
 		most += list->sites[i].nr_rets;
@@ -171,6 +171,8 @@ static int list_points(const struct placing *p, struct probed_file *f)
 		placing_add_point(f, POINT_HOOK, list->linker_hook, 0);
 	if (list->ptrace)
 		placing_add_point(f, POINT_PTRACE, list->ptrace, 0);
+	if (!IS_AGENT && list->end)
+		placing_add_point(f, POINT_END, list->end, 0);
 	if (list->exit)
 		placing_add_point(f, POINT_EXIT, list->exit, 0);
 	if (list->clone)

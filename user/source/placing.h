@@ -21,6 +21,7 @@ enum probe_point_kind {
 	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
 	POINT_PTRACE,	     /* ptrace() of the C library; BPF only */
+	POINT_END,	     /* _exit() of the C library; BPF only */
 	POINT_EXIT,	     /* exit(); ptrace only, like the next two */
 	POINT_CLONE,	     /* clone() of the C library */
 	POINT_LEAK_CHECK,    /* LeakSanitizer begins to look for leaks */
@@ -32,7 +33,6 @@ struct probe_point {
 	u32 probe; /* index of the probed function or marker among all of the source; of no meaning for POINT_HOOK */
 	u32 kind; /* enum probe_point_kind */
 };
-
 /* A file and its probes, for all processes that map it. */
 struct probed_file {
 	bool is_known, is_scanned;

@@ -32,6 +32,7 @@ static const char *const program_names[] = {
 	[PROGRAM_AT_NOTE] = "at_note",
 	[PROGRAM_COUNT_CALL] = "count_call",
 	[PROGRAM_BEFORE_PTRACE] = "before_ptrace",
+	[PROGRAM_BEFORE_EXIT] = "before_exit",
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
 	[PROGRAM_TASK_NEW] = "task_new",

@@ -33,8 +33,9 @@ struct source_options {
 	bool is_auto; /* inline: nobody asked for it; what it cannot see, or might harm, is left to BPF */
 	bool begins_by_bpf; /* inline: BPF sees the calls of a process until put_code(), */
 	u32 max_cost; /* but where that would take more than so many thousandths of its CPU time; 0 = no limit */
-	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
-	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
+	bool wants_end;	      /* say that a process is about to end: EVENT_ENDING, if that is possible */
+	bool stops_at_checks; /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
+	u32 max_followed;     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
 	const struct probe_taker *taker;      /* user/source/probe_taker.h; NULL = the source does it */
@@ -121,8 +122,7 @@ struct source_ops {
 	bool (*awaits_code)(const struct source *s, pid_t pid); /* may it still? NULL with put_code */
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
-	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
-	int (*set_depth)(struct source *s, u32 depth);
+	int (*set_depth)(struct source *s, u32 depth); /* of stacks; -EOPNOTSUPP: has none. NULL: it cannot */
 	/*
 	 * Begin (@is_on) or end to measure the probes in all targets. If that had begun before, *@out has what they
 	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. NULL: it

@@ -147,6 +147,10 @@ static int source_bpf_on_maps(struct bpf_source *s, const struct process_event *
 	const struct bpf_process *t = source_bpf_find(s, (pid_t)rec->h.pid);
 	struct process_event ev = *rec;
 
+	if (rec->h.flags & EVENT_ENDING) {
+		ev.child_pid = ev.exit_status = 0;
+		return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+	}
 	/* A thread that was stopped at its change waits for each answer. */
 	if (t && t->execs == rec->exit_status && !s->config.stops_at_maps &&
 	    (s32)(rec->child_pid - t->epoch) <= 0)
@@ -241,10 +245,12 @@ static void find_stop_fields(const struct bpf_source *s, struct kernel_facts *fa
 	if (facts->has_stop_at) {
 		state->task_blocked_at = facts->blocked_at;
 		state->task_ptrace_at = facts->ptrace_at;
-	} else if (!s->config.stops_at_maps) {
+	} else if (!s->config.stops_at_maps && !s->options.wants_end) {
 		return;
 	} else if (task_layout_find_stop(&s->programs)) {
-		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
+		if (s->config.stops_at_maps)
+			warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be "
+			     "missed");
 	} else {
 		facts->has_stop_at = true;
 		facts->blocked_at = state->task_blocked_at;
@@ -265,6 +271,21 @@ static void look_up_types(struct bpf_source *s, struct kernel_facts *facts)
 		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
 }
 
+static void choose_probes(const struct bpf_source *s, struct placing_options *placing,
+			  const struct caps *caps)
+{
+	const struct source_options *o = &s->options;
+
+	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
+	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
+	placing->probes.is_at_entry = o->taker;
+	/* A thread that waits has one CPU, and heaptap needs another one. */
+	placing->probes.wants_end = o->wants_end && s->programs.has_loop && !s->config.max_followed &&
+				    sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	/* A taker's probes are each process's own. */
+	placing->is_shared = s->is_shared && !o->taker;
+}
+
 static int source_bpf_create(struct source **out, const struct source_options *options,
 			     const struct caps *caps)
 {
@@ -280,9 +301,6 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
-	placing.probes.wants_tracers = options->stops_at_maps && options->max_followed;
-	placing.probes.no_uretprobe = !options->taker && !caps->is_uretprobe_safe;
-	placing.probes.is_at_entry = options->taker;
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
@@ -331,8 +349,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		s->programs.state->nr_followed = NO_MORE_FOLLOWED;
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
-	/* A taker's probes are each process's own. */
-	placing.is_shared = s->is_shared && !options->taker;
+	choose_probes(s, &placing, caps);
 	placing_init(&s->placing, options->taker ? &bpf_place_for_taker : &bpf_place, s, &placing);
 	*out = (struct source *)s;
 	return 0;

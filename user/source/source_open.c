@@ -175,6 +175,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.chosen = c->chosen,
 		.stops_at_maps = is_launch || c->joins_targets,
 		.stops_at_checks = c->stops_at_checks,
+		.wants_end = c->wants_end,
 		.drops_when_full = c->on_full == ON_FULL_DROP,
 		.max_followed = c->max_followed,
 		.follows_later = c->joins_targets,

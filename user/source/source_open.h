@@ -37,6 +37,7 @@ struct source_choice {
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
+	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */
 	const char *const *usdt;   /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */

@@ -173,7 +173,7 @@ static void stop_and_start(void **state)
 	/* The block was allocated unseen: its release is not wrong. */
 	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).of[MISUSE_BAD_FREE], 0);
 	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).nr_unsure, 1);
-	assert_int_equal(s->tuned.nr_pauses, 1);
+	assert_int_equal(s->processes[0]->tuned.pauses.nr, 1);
 }
 
 static void filter(void **state)
