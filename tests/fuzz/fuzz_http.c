@@ -99,7 +99,10 @@ static void answer_questions(const struct manner *how)
 		must(m.kind == CHANNEL_SCRAPED || m.kind == CHANNEL_QUESTION, "not a message of the helper");
 		if (m.kind == CHANNEL_SCRAPED)
 			continue;
-		must(m.id && m.key.kind < NR_PPROF_KINDS && m.key.pid >= 0, "a question without sense");
+		must(m.id && m.key.pid >= 0 &&
+			     (m.key.kind < NR_PPROF_KINDS || m.key.kind == CHANNEL_PAGE ||
+			      m.key.kind == CHANNEL_PAGE_DATA),
+		     "a question without sense");
 		must(!m.key.pid || !m.key.container[0], "a question about a process and a container");
 		m.kind = CHANNEL_ANSWER;
 		m.status = MHD_HTTP_NOT_FOUND;

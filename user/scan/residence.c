@@ -225,11 +225,10 @@ void residence_find_stacks(struct residence *r, const taddr_t *sps, size_t nr, s
 /* The stack pointer of a thread that waits. False: it runs, or is not to be seen. */
 static bool residence_read_sp(pid_t pid, pid_t tid, taddr_t *sp)
 {
-	auto_fclose FILE *f = NULL;
 	char path[64], line[256] = "", *last;
+	int len = snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
+	auto_fclose FILE *f = len > 0 ? fopen(path, "re") : NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", pid, tid);
-	f = fopen(path, "re");
 	/* "230 0x0 ... 0x7ffd1c 0x7f3a2e": the last two are stack pointer and program counter. */
 	if (!f || !fgets(line, sizeof(line), f))
 		return false;
