@@ -50,6 +50,8 @@ print("\n".join(found))' "$@" |
 	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
 	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
 	"$HEAPTAP" run -q --max-memory 24M -o folded.json -- "$T/new_stacks" 12000 >out 2>&1
+	"$HEAPTAP" run -q -o headed.json -- "$T/headed" one >out 2>&1
+	"$HEAPTAP" run -q -o marks.json -- "$T/headed" marked >out 2>&1
 	echo 'leak:*' >all
 	"$HEAPTAP" run -q -d 1 --suppressions all -o cut.json -- "$T/leak" >out 2>&1
 	documented >in_manual

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "user/source/caps.h"
 #include "user/heap/heap.h"
@@ -17,6 +18,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/lib/status.h"
 #include "user/session/control.h"
 #include "user/session/session_chosen.h"
@@ -651,6 +653,14 @@ void session_ended(struct session *s, pid_t pid, int status)
 	end_process(s, pid, status, session_source_ns(s));
 }
 
+/* Has @p ended, and has nobody to wait for it who would tell session_ended() how? */
+static bool has_ended_untold(const struct target *t)
+{
+	struct proc_status status;
+
+	return !target_is_alive(t) && (proc_read_status(&status, t->pid) || status.tracer_pid != getpid());
+}
+
 size_t session_running(struct session *s)
 {
 	size_t running = 0, nr = s->nr_processes, nr_gone = 0;
@@ -660,7 +670,7 @@ size_t session_running(struct session *s)
 
 		if (process_is_over(p))
 			continue;
-		p->is_dead = !session_told(s) && !target_is_alive(p->target);
+		p->is_dead = !session_told(s) && has_ended_untold(p->target);
 		nr_gone += p->is_dead;
 		running += !p->is_dead;
 	}
