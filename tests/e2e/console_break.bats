@@ -129,7 +129,7 @@ run sleep 0.3
 type \\x03
 expect heaptap> 
 send break malloc
-expect after this call
+expect is stopped in this call
 expect heaptap (holding)> 
 send continue
 expect heaptap> 

@@ -176,7 +176,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	for n in 2 4; do
 		wait_for test -s "r$n.json"
 		curl -s "$URL/debug/pprof/leaks" | zcat | grep -qa swell_forgets
-		curl -s "$URL/metrics" | grep -q '^heaptap_heap_verdict_bytes.*verdict="definite"} [1-9]'
+		wait_for page "value('heaptap_heap_verdict_bytes', verdict='definite') > 0"
 	done
 }
 

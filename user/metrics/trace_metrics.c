@@ -108,7 +108,8 @@ static int trace_metrics_fill_table(void *ctx, struct metrics_table *t)
 	struct trace_taking *k = ctx;
 	int err;
 
-	scan_if_older(k, verdict_every_ns);
+	/* A report may have dropped the verdicts that a profile had found, before any table had them. */
+	scan_if_older(k, k->tm->nr_verdicts ? verdict_every_ns : 0);
 	k->table = t;
 	err = session_show(k->session, 0, take_table, k);
 	for (size_t i = 0; i < t->nr_processes && !err; i++)
