@@ -104,6 +104,7 @@ lost() { of_function "$1" definite.blocks; }
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "again: scan --leaks new has a memory of its own" {
 	began --scan
 	says_ok "lose 3"
@@ -123,6 +124,7 @@ lost() { of_function "$1" definite.blocks; }
 	detach
 }
 
+# bats test_tags=full
 @test "again: growth since the last report, by caller, as sort key, and who holds it" {
 	began --scan -s growth
 	says_ok "lose 5"

@@ -118,6 +118,7 @@ resident_after() {
 # json [OPTIONS] FILTER
 json() { jq -r "$@" "$report"; }
 
+# bats test_tags=full
 @test "answer: growth of an attached process is where it is: blocks, free memory, mappings, threads, shared memory" {
 	resident_after "held 40000000"
 	[[ $text == 'resident: '*' MiB, '*' MiB more than at the attach: 38.1 MiB in blocks (from elsewhere_holds (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
@@ -143,6 +144,7 @@ json() { jq -r "$@" "$report"; }
 	[[ $(jq -r '.processes[0].resident.text' r.json) == 'resident: '*' MiB: '*' MiB in blocks (from swell_forgets (swell.c:'*'))'* ]]
 }
 
+# bats test_tags=full
 @test "answer: --fail-on definite of attach judges blocks from before it, unless --older-blocks no" {
 	kinds
 	built
@@ -156,6 +158,7 @@ json() { jq -r "$@" "$report"; }
 	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite "$PID"
 }
 
+# bats test_tags=full
 @test "answer: --wrappers lists what was taken for a wrapper, and takes more names" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile p;' \
 		'__attribute__((noipa)) void *obtain(int n) { void *q = malloc(n); __asm__("" : "+r"(q)); return q; }' \

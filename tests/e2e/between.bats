@@ -141,6 +141,7 @@ marks_of() {
 	[ "$(jq .marks_left_out b.json)" -eq 36 ]
 }
 
+# bats test_tags=full
 @test "mark: only where somebody records; a marker is no time" {
 	stepping
 	status=0

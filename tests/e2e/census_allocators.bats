@@ -182,12 +182,14 @@ ends_equal() {
 	ended "$TARGET" 3
 }
 
+# bats test_tags=full
 @test "census: tcmalloc: the blocks of programs with 1, 3 and 8 threads are those that they have" {
 	on_library libtcmalloc_minimal.so
 	all_equal tcmalloc 24
 	[ "$(grep -c ',cached,' "$list")" -gt 500 ]
 }
 
+# bats test_tags=full
 @test "census: tcmalloc: after large blocks were freed, and of a core" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"
 	on_library libtcmalloc_minimal.so
@@ -218,6 +220,7 @@ ends_equal() {
 }
 
 # The blocks of one lead to those of the other.
+# bats test_tags=full
 @test "census: a program with two allocators: the one with most blocks is listed, the other is named" {
 	local library
 	on_library libmimalloc.so.2

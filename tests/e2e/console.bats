@@ -57,6 +57,7 @@ live_blocks() {
 	cmp a.json "$report"
 }
 
+# bats test_tags=full
 @test "console: set sysroot: names are read anew, of the files there" {
 	mkdir staging
 	cp "$T/leak_kinds" staging/prog
@@ -85,6 +86,7 @@ live_blocks() {
 	has "$(jq .processes[0].pid "$report")  leak_kinds"
 }
 
+# bats test_tags=full
 @test "console: top: keys, numbers, ids" {
 	recording
 	console -x 'top 0'
@@ -314,6 +316,7 @@ live_blocks() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "console: reset: all is forgotten, frees of blocks from before are no errors" {
 	stepping
 	asking "$TARGET" --check
@@ -333,6 +336,7 @@ live_blocks() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "console: stop, start, scan and reset of one of several processes" {
 	spinning
 	other=$TARGET
@@ -464,6 +468,7 @@ live_blocks() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "console: monitor: a line each time; save; --output at the end" {
 	stepping
 	asking "$TARGET" -q -o end.json
@@ -544,6 +549,7 @@ fate_line() {
 	read -r -t 120 line <&"${CON[0]}" && [[ $line == *$1* ]]
 }
 
+# bats test_tags=full
 @test "console: scan and why: verdicts on a process that waits" {
 	mkfifo in
 	exec 7<>in
@@ -623,6 +629,7 @@ fate() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "console: on another machine: events, commands, a verdict, the end of the target" {
 	stepping
 	mkdir -m 700 sock

@@ -144,6 +144,7 @@ right() {
 	[ "$tried" -gt 0 ] || skip "neither is installed"
 }
 
+# bats test_tags=full
 @test "errors: after attach a free of an unknown block is no error, and nothing is checked unless asked for" {
 	stepping
 	step "alloc 10 100"

@@ -264,6 +264,7 @@ told() {
 
 has_jumps_in() { text_differs "$TARGET" | grep -q "$1"; }
 
+# bats test_tags=full
 @test "inline: attach, a library is unloaded and is back at its place before heaptap looks" {
 	told "$T/dlopen" "$T" again
 	wait_for says told loaded
@@ -291,6 +292,7 @@ first_calls_missing() {
 }
 
 # heaptap hears of the exec when the program has ended.
+# bats test_tags=full
 @test "inline: attach, the target executes a program that soon ends: it is listed, and counts as a loss (A14)" {
 	told bash -c 'read line; exec "$@"' bash "$T/order"
 	attached --backend inline --no-scan "$TARGET"
@@ -309,6 +311,7 @@ is_strace_of() { grep -q '^TracerPid:	[1-9]' "/proc/$1/status"; }
 second_has_calls() { kill -USR1 "$TAP" && jq -e '.processes[2].totals.allocs > 0' "$report"; }
 
 # strace holds heaptap where it has heard of the first exec and reads which files are mapped: those of the second program.
+# bats test_tags=full
 @test "inline: attach, two exec come right after the other: the second program is traced (A14)" {
 	command -v strace >/dev/null || skip "no strace"
 	told bash -c 'read line; exec bash -c "read line; exec $0"' "$T/spin"
@@ -702,6 +705,7 @@ take_turns() {
 }
 
 # The kernel's limit for the number of mappings: no two neighbours have the same rights.
+# bats test_tags=full
 @test "inline: attach to a program that has all mappings it may have is refused and harms nobody" {
 	start python3 -c 'import ctypes, mmap, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -859,6 +863,7 @@ time.sleep(1000)'
 }
 
 # A program whose only page of code has the jumps: no rest of the mapping would tell which file a copy belongs to.
+# bats test_tags=full
 @test "inline: pages that cannot be copied are named, and so is the program by --follow" {
 	start "$T/short" wait
 	TARGET=$PID
@@ -872,6 +877,7 @@ time.sleep(1000)'
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "inline: limits of another user's program are seen without CAP_SYS_RESOURCE (E5)" {
 	start bash -c 'ulimit -v 200000; exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 120'
 	wait_for grep -qx sleep "/proc/$PID/comm"
@@ -1015,6 +1021,7 @@ assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end'
 	untouched "$PID"
 }
 
+# bats test_tags=full
 @test "inline: attach: a thread of the kernel in a program, for io_uring, is no second thread of it" {
 	local target
 	start "$T/uring"

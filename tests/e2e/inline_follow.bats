@@ -216,6 +216,7 @@ two_children() {
 	wait_for test -s "$BATS_TEST_TMPDIR/done"
 }
 
+# bats test_tags=full
 @test "inline_follow: attached, heaptap is killed: all go on, and nothing of it stays in them (A3)" {
 	two_children
 	# No child begins at this moment.
@@ -232,6 +233,7 @@ two_children() {
 	wait_for test -s "$BATS_TEST_TMPDIR/done"
 }
 
+# bats test_tags=full
 @test "inline_follow: attached, the target executes another program (A14)" {
 	shell
 	attached --backend inline -f "$TARGET"
@@ -268,6 +270,7 @@ has_more_births() { [ "$(nr_said)" -gt "$((before + 1))" ]; }
 	ended "$target" 0
 }
 
+# bats test_tags=full
 @test "inline_follow: attached to a process that is stopped, and several at once" {
 	start "$T/spin" 1
 	stopped=$PID

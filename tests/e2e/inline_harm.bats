@@ -45,6 +45,7 @@ counts_all() {
 told() { awk -v name="$1" '$2 == "calls" && $3 == name { print $4 }' "$out"; }
 
 # A jump may leave a call before the program has counted it, and behind where heaptap has.
+# bats test_tags=full
 @test "inline: signals jump out of malloc and free, and later calls are seen (T5)" {
 	local jumps=1000 begun seen lost
 	harsh jumps "$jumps"

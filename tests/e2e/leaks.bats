@@ -257,6 +257,7 @@ every_kind_of() {
 	[ "$(of_function list_head indirect_through.blocks)" -eq 9 ]
 }
 
+# bats test_tags=full
 @test "leaks: attach: a process that ends is judged at its end, as under run" {
 	local backend
 	with_bpf_only "a process that calls _exit() is waited for by BPF"
@@ -693,6 +694,7 @@ lost_by_known() {
 	[ "${stderr_lines[-1]}" = 'heaptap: run: passed: 2,290 B in 23 blocks lost (--fail-on definite, limit 1.00 MiB)' ]
 }
 
+# bats test_tags=full
 @test "leaks: what an allocator loses itself is suppressed, unless --no-default-suppressions is given" {
 	local lib
 	lib=$(ldconfig -p | awk '/libtcmalloc_minimal.so.4 / { print $NF; exit }')
@@ -901,7 +903,7 @@ mapped() {
 	is .scan.unsure.blocks 0
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace,inline,full
 @test "leaks: --blocks: leaked blocks of each caller; --contents: what is in them" {
 	traced --blocks 2 --contents 32 -o "$BATS_TEST_TMPDIR/text.txt" -o "$BATS_TEST_TMPDIR/l.blocks.json" -- "$T/leak"
 	sed -n '/^Leaked blocks$/,/^$/p' "$BATS_TEST_TMPDIR/text.txt" >"$BATS_TEST_TMPDIR/section"

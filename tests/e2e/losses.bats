@@ -145,6 +145,7 @@ drowned() {
 	[ "$output" = "served 200 requests" ]
 }
 
+# bats test_tags=full
 @test "losses: stdout closed or full (F3)" {
 	spinning
 	status=0

@@ -138,6 +138,7 @@ marked_alike() {
 	grep -q 'other:guarded: guarded by a semaphore, so it makes no markers' "$err"
 }
 
+# bats test_tags=full
 @test "markers: of C++, and libstdc++'s own probes by --mark-usdt" {
 	rec=$BATS_TEST_TMPDIR/cxx.heaptap
 	traced --record "$rec" --mark-usdt libstdcxx:throw --mark-usdt nowhere:none -- "$T/marked_cxx"
@@ -181,6 +182,7 @@ marked_alike() {
 	is '.errors[0].function' HEAPTAP_FREE
 }
 
+# bats test_tags=full
 @test "markers: --between counts a part of a run" {
 	traced --between before,after -- "$T/marked" sections
 	[ "$status" -eq 0 ]

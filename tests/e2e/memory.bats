@@ -58,6 +58,7 @@ is_true() {
 	fails grep -q 'max-memory' "$err"
 }
 
+# bats test_tags=full
 @test "memory: text and page say what was folded (T2)" {
 	local name=$BATS_TEST_TMPDIR/r
 	"$HEAPTAP" run --max-memory 24M -s total-blocks -o "$name.txt" -o "$name.html" -- "$T/new_stacks" 12000 >/dev/null 2>&1

@@ -103,6 +103,7 @@ has_asked() {
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "metrics: the type of the page is that of OpenMetrics, and it ends with EOF" {
 	swelling 4096
 	serving attach "$TARGET"
@@ -244,6 +245,7 @@ status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
 	run -7 curl -s "$URL/metrics"
 }
 
+# bats test_tags=full
 @test "metrics: a UNIX socket, and addresses that cannot be" {
 	swelling 65536
 	start "$HEAPTAP" attach "$TARGET" --metrics "unix:$PWD/dir/socket"
@@ -311,6 +313,7 @@ taking() {
 # has_callers: the data of the page have callers of $TARGET
 has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[0].callers.nr > 0' >/dev/null; }
 
+# bats test_tags=full
 @test "metrics: attach serves a page that follows the process; system says that it has none" {
 	swelling 65536
 	serving attach "$TARGET" --scan

@@ -55,7 +55,7 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	done
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "names: a function of D has the name that its programmer knows, with debug information and without" {
 	local program=$BATS_TEST_TMPDIR/d_names how
 	report=$BATS_TEST_TMPDIR/report.json
@@ -88,6 +88,7 @@ reader_of() {
 }
 has_reader() { [ -n "$(reader_of "$1")" ]; }
 
+# bats test_tags=full
 @test "names: the reader has no rights, and nothing open but the files that it reads (S11)" {
 	local status reader fd
 	[ "$(id -u)" = 0 ] || skip "needs root"

@@ -89,6 +89,7 @@ in_read_only() {
 	unshare -m bash -c 'for d in $1; do mount --bind "$d" "$d" && mount -o remount,ro,bind "$d"; done; exec "${@:2}"' bash "$@"
 }
 
+# bats test_tags=full
 @test "old kernels: a file that stands for memory: in any directory, or the missing call is named" {
 	needs_target leak-static
 	unset TMPDIR

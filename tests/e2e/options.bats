@@ -206,6 +206,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "options: --duration ends by itself" {
 	spinning
 	run "$HEAPTAP" attach -q -t 1s -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"

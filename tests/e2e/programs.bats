@@ -21,6 +21,7 @@ with_allocator() {
 }
 
 @test "programs: jemalloc preloaded (B12, B13)" { with_allocator libjemalloc jemalloc; }
+# bats test_tags=full
 @test "programs: tcmalloc preloaded (B12, B13)" { with_allocator libtcmalloc_minimal.so tcmalloc; }
 @test "programs: mimalloc preloaded (B12, B13)" { with_allocator libmimalloc mimalloc; }
 

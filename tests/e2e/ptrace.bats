@@ -280,6 +280,7 @@ overlaid() {
 	[ "$(field .functions.own_malloc)" -eq "$(awk '$2 == "calls" { print $4 }' "$out")" ]
 }
 
+# bats test_tags=full
 @test "ptrace: a program that blocks SIGTRAP: that its handler goes is said; with BPF it keeps it" {
 	start "$T/trap_blocked"
 	TARGET=$PID
@@ -301,6 +302,7 @@ overlaid() {
 	says trap_blocked 'handler kept'
 }
 
+# bats test_tags=full
 @test "ptrace: serve: a program that runs before the client comes, for one client after the other" {
 	local dir=$BATS_TEST_TMPDIR/net i server
 	mkdir -m 700 "$dir"

@@ -233,6 +233,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	wait_for test -s caught
 }
 
+# bats test_tags=full
 @test "recording: - and /dev/stdout are standard output, /dev/fd/N is a descriptor" {
 	local name
 	cd "$BATS_TEST_TMPDIR"
@@ -269,6 +270,7 @@ waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
 	[ "$(stat -c %u:%g p*-1.heaptap)" = 12345:54321 ]
 }
 
+# bats test_tags=full
 @test "recording: files that are not the recorded ones give no names (D2)" {
 	cp "$T/leak" leak
 	recorded -- ./leak

@@ -172,6 +172,7 @@ reports_allocs() {
 	wait_for grep -q "unencrypted" "$BATS_TEST_TMPDIR/open.err"
 }
 
+# bats test_tags=full
 @test "remote: TCP beyond this machine is refused unless --insecure-tcp, on both sides (S4)" {
 	local why="TCP does not encrypt: use ssh://, or add --insecure-tcp on both sides"
 	(umask 077 && printf '%064d' 7 >"$BATS_TEST_TMPDIR/token")
@@ -710,6 +711,7 @@ lying() {
 	ended "$SERVE" 0
 }
 
+# bats test_tags=full
 @test "remote: the agent serves: counts and verdicts as run has them" {
 	not_by_inline "the agent has no inline source"
 	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
@@ -785,6 +787,7 @@ lying() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: without an address a socket of its own" {
 	spinning
 	start_as serve "$HEAPTAP" serve "$TARGET"

@@ -106,6 +106,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	ended "$SERVE" 0
 }
 
+# bats test_tags=full
 @test "remote follow: a recording of it has the same report (A16)" {
 	serving --wait -- "$T/fork" 3
 	watched -f --record "$BATS_TEST_TMPDIR/rec" "unix:$SOCKET"

@@ -43,6 +43,7 @@ seen() {
 	! gone "$TAP" || { cat "$err"; return 1; }
 }
 
+# bats test_tags=full
 @test "rights: three capabilities are enough for a verdict (E1)" {
 	not_by_inline "another user cannot read the file that chooses the source"
 	kinds
@@ -94,6 +95,7 @@ seen() {
 	[ "$(field .scan.definite.blocks)" -gt 0 ]
 }
 
+# bats test_tags=full
 @test "rights: root without capabilities, as in a container, is told which ones help, and not to use sudo (E1)" {
 	not_by_inline "threads are stopped by ptrace, which needs more"
 	local caps

@@ -112,7 +112,7 @@ equals_oracle() {
 	grep -qE 'asks_stack: PID .*: (malloc|free): .*: all calls of this process are seen by breakpoints' "$err"
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: a library that comes later and cannot be changed: breakpoints go on where our code has stopped" {
 	traced -- "$T/dlopen" "$T" rounds 3 short
 	went_well
@@ -154,7 +154,7 @@ equals_oracle() {
 }
 
 # The piece would take the two threads for one: before the second one runs, it is switched off.
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: a program that makes a thread without a thread pointer of its own gets rid of our code" {
 	local i
 	for i in 1 2 3; do
@@ -172,7 +172,7 @@ equals_oracle() {
 	jq -e '[.processes[].totals.allocs] == [4, 4, 862]' "$report"
 }
 
-# bats test_tags=anyone
+# bats test_tags=anyone,full
 @test "rootless: markers, in their order among the calls" {
 	needs_target marked
 	traced -q --between before,after -- "$T/marked" sections

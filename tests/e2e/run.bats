@@ -173,6 +173,7 @@ told_static() {
 		and all(.stacks[]; .allocs - .frees == .live_blocks)' "$report"
 }
 
+# bats test_tags=full
 @test "run: the peak of one thread" {
 	counted -- "$T/leak"
 	"$ORACLE/count-read" "$(count_page "$(field .pid)")" >"$BATS_TEST_TMPDIR/count.json"
@@ -217,6 +218,7 @@ told_static() {
 	[ "$(grep -c signal "$BATS_TEST_TMPDIR/heaptap.out")" -eq 4 ]
 }
 
+# bats test_tags=full
 @test "run: the process that holds the probes is killed: one message, the program goes on" {
 	with_bpf_only "by ptrace there is no such process"
 	not_by_inline "its calls go through code in the program, not through links"
@@ -362,6 +364,7 @@ descriptors() {
 	"$@" sh -c 'ls "/proc/$$/fd"' <&- 2>&-
 }
 
+# bats test_tags=full
 @test "run: descriptors 0 to 2 that are closed are closed in the program (T4)" {
 	local backend
 	cd "$BATS_TEST_TMPDIR"

@@ -128,6 +128,7 @@ untouched_but_probed() {
 	detach
 }
 
+# bats test_tags=full
 @test "scan: a heaptap that was killed is not asked" {
 	spinning
 	attached "$TARGET"

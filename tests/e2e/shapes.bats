@@ -16,7 +16,7 @@ census_of() {
 # told KEY VALUE
 told() { [ "$(jq -c "$1" "$json")" = "$2" ] || { echo "census: $1 is not $2"; jq -c .scan "$json"; return 1; }; }
 
-# bats test_tags=ptrace
+# bats test_tags=ptrace,full
 @test "shapes: all blocks of a caller behind a header are reachable, and one without a pointer is lost" {
 	traced -o "$BATS_TEST_TMPDIR/r.txt" -- "$T/headed" one
 	is .scan.possible.blocks 0
@@ -50,6 +50,7 @@ told() { [ "$(jq -c "$1" "$json")" = "$2" ] || { echo "census: $1 is not $2"; jq
 	told .scan.possible.blocks 300
 }
 
+# bats test_tags=full
 @test "shapes: pointers with marks hold nothing, and the report names the mask that follows them" {
 	traced -o "$BATS_TEST_TMPDIR/r.txt" -- "$T/headed" marked
 	is .scan.definite.blocks 320
@@ -63,6 +64,7 @@ told() { [ "$(jq -c "$1" "$json")" = "$2" ] || { echo "census: $1 is not $2"; jq
 	told .scan.tagged.pointer_mask '"0xffffffffffff"'
 }
 
+# bats test_tags=full
 @test "shapes: a recording keeps what a scan says about headers and marks" {
 	local how
 	for how in one marked; do

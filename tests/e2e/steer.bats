@@ -63,6 +63,7 @@ stop_and_start() {
 	stop_and_start bpf
 }
 
+# bats test_tags=full
 @test "steer: the same by ptrace" {
 	stop_and_start ptrace
 }
@@ -181,6 +182,7 @@ deeper_and_back() {
 	[[ $output == *"connect: another client is served, since "*" s: 127.0.0.1:"* ]]
 }
 
+# bats test_tags=full
 @test "steer: markers in the recording of a connection: all that was before, nothing of what comes" {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
 	stepping
@@ -305,6 +307,7 @@ whys() {
 	same lost "$(root_of lose_plain .)" ""
 }
 
+# bats test_tags=full
 @test "steer: who holds what is asked of the other side, and named here" {
 	whys
 }

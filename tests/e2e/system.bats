@@ -367,6 +367,7 @@ three_runs() {
 	jq -e '.processes == []' all-1.json
 }
 
+# bats test_tags=full
 @test "system: --everything says which chosen programs began before the probes of their file were in" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	not_by_inline "it stops a process before its code goes in"

@@ -28,6 +28,7 @@ same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 	same lost "$(root_of lose_plain .)" ""
 }
 
+# bats test_tags=full
 @test "why: the text report shows the holder below the stack" {
 	run --separate-stderr "$HEAPTAP" run -n 0 --why 100 -- "$T/leak_kinds" _exit
 	[[ $stderr == *'one of them is held by global_list in leak_kinds'* ]]

@@ -15,8 +15,10 @@
 enum {
 	PAGE = TCMALLOC_PAGE,
 	PAGE_WORDS = PAGE / 8,
-	MIN_RIGHT = 3, /* words that prove a map */
-	MAX_TRIES = 8, /* pages of a leaf */
+	MIN_RIGHT = 3,	  /* words that prove a map */
+	MAX_TRIES = 8,	  /* pages of a leaf */
+	ENOUGH_WRONG = 8, /* words of a page that prove that it is no part of a leaf */
+	MAX_LEAVES = 128, /* in a page of the root: a leaf is for 1 GiB or more, and data has many pointers */
 	MAX_DATA = 64 << 20,
 	SPAN_WORDS = 6,
 	CLASS_SHIFT = 16,
@@ -62,7 +64,7 @@ static u64 root_bytes(const struct tcmalloc *t)
 	return 8ULL << (TCMALLOC_ADDRESS_BITS - t->shift - t->leaf_bits);
 }
 
-/* Try the words at @at of a leaf, which lies at @slot. -ENODATA: none of these has a description. */
+/* Try the words at @at of a leaf, which lies at @slot. -ENODATA: there are none. -ENOTSUP: it is no leaf. */
 static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t leaf, taddr_t at)
 {
 	u64 words[PAGE_WORDS], first = (at - leaf) / 8, mask = (1ULL << t->leaf_bits) - 1, base = 0;
@@ -72,6 +74,9 @@ static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t lea
 		struct tcmalloc_span s;
 		u64 page = base + first + i;
 
+		/* Each look is a call of the system, and the process may stand meanwhile. */
+		if (!nr_right && nr_words >= ENOUGH_WRONG)
+			return -ENOTSUP;
 		nr_words += words[i] != 0;
 		if (!words[i] || !tcmalloc_read_span(t, words[i], &s))
 			continue;
@@ -96,7 +101,8 @@ static bool tcmalloc_find_try_leaf(struct tcmalloc *t, taddr_t slot, taddr_t lea
 
 	if (!map || !census_is_anonymous(map) || map->end < end)
 		return false;
-	for (int tries = 0; tries < MAX_TRIES && at < end && err; at = (at / PAGE + 1) * PAGE) {
+	for (int tries = 0; tries < MAX_TRIES && at < end && err && err != -ENOTSUP;
+	     at = (at / PAGE + 1) * PAGE) {
 		taddr_t next = snapshot_next(t->w->snap, at, end);
 
 		at = next > at ? next & ~(taddr_t)(PAGE - 1) : at;
@@ -110,9 +116,11 @@ static int tcmalloc_find_in_data(struct tcmalloc *t)
 {
 	for (taddr_t page = t->data_start; page < t->data_end; page += PAGE) {
 		u64 words[PAGE_WORDS];
-		size_t nr = tcmalloc_read_words(t, page, words);
+		size_t nr = tcmalloc_read_words(t, page, words), nr_words = 0;
 
 		for (size_t i = 0; i < nr; i++)
+			nr_words += words[i] != 0;
+		for (size_t i = 0; i < nr && nr_words <= MAX_LEAVES; i++)
 			if (words[i] && tcmalloc_find_try_leaf(t, page + i * 8, words[i]))
 				return tcmalloc_find_caches(t);
 		if (census_check_time(t->w))

@@ -327,8 +327,8 @@ const struct option_row option_rows[] = {
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
 		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
-		  "has changed; auto: the first of precopy and fork that is possible, if stop would take longer than "
-		  "10 ms" })
+		  "has changed; auto: fork, or precopy where that takes long or is not possible, if stop takes longer "
+		  "than 10 ms" })
 	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = SERVING | IN(SCAN),
 	  HELP("threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
 		  "16 at most)") },

@@ -5,6 +5,7 @@
 enum snapshot_way {
 	SNAPSHOT_STOP,
 	SNAPSHOT_FORK, /* a warning says if that is not possible */
-	SNAPSHOT_AUTO, /* where the stop would be long, the first of precopy and fork that is possible */
+	/* Where the stop would be long: fork, or precopy where the fork would take long, too, or is not possible. */
+	SNAPSHOT_AUTO,
 	SNAPSHOT_PRECOPY, /* its memory is copied before, while it runs, and in the stop only what it wrote meanwhile */
 };
