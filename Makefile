@@ -68,7 +68,7 @@ LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/in
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
-BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers server)
+BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep gap callers server)
 
 .DELETE_ON_ERROR:
 .PHONY: all static check-fresh deps check-deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \

@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# How long a process stands for a verdict, with no option: tests/bench/run.sh sources this file.
+# How long a process does not run because of a verdict, with no option, as it sees it: tests/bench/run.sh sources this file.
 
 BUSY=8 # programs that want a CPU, for the rows beside a load
 
-# stop_of PID: milliseconds of the stop of one scan; nothing without a verdict
+# stop_of PID: milliseconds that the process missed because of one scan; nothing without a verdict
 stop_of() {
+	local missed
+	asked missed
 	timeout 600 "$heaptap" scan -q -o "$tmp/stop.json" --force "$1" 2>>"$tmp/log" || return 0
-	awk '/"pause_ns"/ { gsub(/[^0-9]/, "", $2); pause = $2 / 1e6 } /"definite"/ { has = 1 } END { if (has) printf "%.1f\n", pause }' \
-		"$tmp/stop.json"
+	asked missed
+	! grep -q '"definite"' "$tmp/stop.json" || echo "$missed"
+}
+
+# asked NAME: the longest time that the program did not run since it was asked last, in milliseconds
+asked() {
+	local before
+	before=$(wc -l <"$tmp/gaps")
+	echo >&7
+	until [ "$(wc -l <"$tmp/gaps")" -gt "$before" ]; do sleep 0.05; done
+	read -r "$1" < <(tail -n 1 "$tmp/gaps")
 }
 
 # stop_row WHAT LIMIT-MS: the median of three
@@ -28,11 +39,11 @@ stops_of() {
 	local busy=() pid
 	rm -f "$tmp/lines"
 	mkfifo "$tmp/lines"
-	"$bench/keep" $(($1 * 1024)) 1008 <"$tmp/lines" >"$tmp/kept" &
+	"$bench/gap" "$1" <"$tmp/lines" >"$tmp/gaps" &
 	target=$!
 	exec 7>"$tmp/lines"
-	for _ in $(seq 600); do ! grep -qs ready "$tmp/kept" || break; sleep 0.1; done
-	stop_row "stop for a verdict, no option, $1 MiB" "$2"
+	for _ in $(seq 600); do ! grep -qs ready "$tmp/gaps" || break; sleep 0.1; done
+	stop_row "missed by a program for a verdict, no option, $1 MiB" "$2"
 	for _ in $(seq "$BUSY"); do
 		sh -c 'while :; do :; done' 7>&- &
 		busy+=($!)
