@@ -6,7 +6,9 @@
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
+require "$FindBin::Bin/../lib/report.pl";
 
 my ($frames, $verbose) = (4, 0);
 while (@ARGV && $ARGV[0] =~ /^-([fv])$/) {
@@ -80,10 +82,11 @@ sub of_heaptap {
 	system($heaptap, qw(run -q -o), "$dir/report.json", "--", @ARGV);
 	open(my $file, '<', "$dir/report.json") or die "memcheck.pl: no report of heaptap\n";
 	local $/;
-	my $process = decode_json(<$file>)->{processes}[-1];
+	my $report = decode_json(<$file>);
+	my $process = $report->{processes}[-1];
 	die "memcheck.pl: no verdict\n" unless $process->{scan};
 	for my $stack (@{ $process->{stacks} }) {
-		my $key = key(map { short($_->{function}) } @{ $stack->{frames} });
+		my $key = key(map { short($_) } functions_of($report, $stack));
 		add(\%sums, $key, $_, $stack->{$_}{blocks}, $stack->{$_}{bytes}) for @kinds, 'unsure';
 	}
 	return \%sums;

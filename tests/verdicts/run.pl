@@ -6,7 +6,9 @@
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
+use FindBin;
 use JSON::PP;
+require "$FindBin::Bin/../lib/report.pl";
 
 my $o = $ENV{O} || 'build';
 my $heaptap = $ENV{HEAPTAP} || "$o/heaptap";
@@ -47,11 +49,11 @@ sub by_heaptap {
 	unlink "$dir/report.json";
 	system("timeout -k 5 120 '$heaptap' run -q --max-pause 60s -o '$dir/report.json' -- '$program' $shape >'$dir/out' 2>'$dir/err'") == 0
 		or die "run.pl: heaptap: $shape: " . slurp("$dir/err");
-	my ($process) = @{decode_json(slurp("$dir/report.json"))->{processes}};
+	my $report = decode_json(slurp("$dir/report.json"));
 	my %sums;
-	for my $stack (@{$process->{stacks}}) {
-		next if !grep { ($_->{function} // '') =~ $role } @{$stack->{frames}};
-		add(\%sums, $_, $stack->{$_}{blocks}, $stack->{$_}{bytes}) for @kinds;
+	for my $stack (@{$report->{processes}[0]{stacks}}) {
+		next if !grep { ($_ // '') =~ $role } functions_of($report, $stack);
+		add(\%sums, $_, $stack->{$_}{blocks} // 0, $stack->{$_}{bytes} // 0) for @kinds;
 	}
 	return \%sums;
 }
