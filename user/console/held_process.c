@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
+#include "user/lib/proc.h"
 #include "user/target/target.h"
 
 static const char HELPER_COMM[] = "heaptap-hold";
@@ -34,6 +36,21 @@ struct held_process {
 static int held_process_renumber(int fd, int nr)
 {
 	return fd < 0 || dup2(fd, nr) < 0 ? -1 : nr;
+}
+
+/* heaptap has gone. Its probes go, too, but until then one that waits for a call may stop the process once more. */
+static void let_it_run(const struct held_process *h)
+{
+	enum { LOOKS = 20, LOOK_NS = 100 * 1000 * 1000 };
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	struct proc_stat stat;
+
+	(void)!target_signal(&h->target, SIGCONT);
+	for (int i = 0; i < LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		if (!proc_read_stat(&stat, h->target.pid) && stat.state == 'T')
+			(void)!target_signal(&h->target, SIGCONT);
+	}
 }
 
 static void helper_main(struct held_process *h, int fd) __attribute__((noreturn));
@@ -57,7 +74,7 @@ static void helper_main(struct held_process *h, int fd)
 		if (n > 0)
 			h->is_stopped = bytes[n - 1] == MAY_BE_STOPPED;
 	if (h->is_stopped)
-		(void)!target_signal(&h->target, SIGCONT);
+		let_it_run(h);
 	_exit(0);
 }
 
@@ -134,7 +151,7 @@ void held_process_free(struct held_process *h)
 		return;
 	if (h->is_stopped)
 		(void)!target_signal(&h->target, SIGCONT);
-	else if (h->fd >= 0)
+	if (h->fd >= 0)
 		(void)!held_process_tell(h, RUNS);
 	if (h->fd >= 0)
 		close(h->fd);
