@@ -257,6 +257,13 @@ int proc_read_status(struct proc_status *out, pid_t pid)
 	return parse_status(out, f);
 }
 
+bool proc_is_our_tracee(pid_t tid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, tid) && status.tracer_pid == getpid();
+}
+
 /* The entries of @dir that are numbers, in its order. */
 static int read_numbers(const char *path, pid_t **out, size_t *nr)
 {

@@ -54,6 +54,9 @@ struct proc_status {
 
 int proc_read_status(struct proc_status *out, pid_t pid) __must_check;
 
+/* Does heaptap trace thread @tid by ptrace, also as a zombie that was not waited for? */
+bool proc_is_our_tracee(pid_t tid);
+
 /*
  * Threads of process @pid in the kernel's order, main thread first. *@tids is owned by the caller.
  * Threads that start or end meanwhile may or may not be in it.

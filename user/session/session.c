@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "user/source/caps.h"
 #include "user/heap/heap.h"
@@ -653,12 +652,10 @@ void session_ended(struct session *s, pid_t pid, int status)
 	end_process(s, pid, status, session_source_ns(s));
 }
 
-/* Has @p ended, and has nobody to wait for it who would tell session_ended() how? */
+/* Has @t ended, and has nobody to wait for it who would tell session_ended() how? */
 static bool has_ended_untold(const struct target *t)
 {
-	struct proc_status status;
-
-	return !target_is_alive(t) && (proc_read_status(&status, t->pid) || status.tracer_pid != getpid());
+	return !target_is_alive(t) && !proc_is_our_tracee(t->pid);
 }
 
 size_t session_running(struct session *s)

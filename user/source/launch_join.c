@@ -26,13 +26,6 @@ int launch_new_joined(struct launch **out, const struct launch_hooks *hooks)
 	return 0;
 }
 
-static bool launch_join_is_ours(pid_t tid)
-{
-	struct proc_status status;
-
-	return !proc_read_status(&status, tid) && status.tracer_pid == getpid();
-}
-
 /* 1: thread @tid is traced from now on, 0: it was before, or ends. -errno: it cannot be. */
 static int launch_join_seize(const struct launch *l, pid_t pid, pid_t tid)
 {
@@ -41,7 +34,7 @@ static int launch_join_seize(const struct launch *l, pid_t pid, pid_t tid)
 	if (!ptrace(PTRACE_SEIZE, tid, 0, launch_ptrace_options(l)))
 		return 1;
 	err = -errno;
-	return err == -ESRCH || launch_join_is_ours(tid) || proc_thread_has_ended(pid, tid) ? 0 : err;
+	return err == -ESRCH || proc_is_our_tracee(tid) || proc_thread_has_ended(pid, tid) ? 0 : err;
 }
 
 /* Threads that threads of @pid make are traced from the beginning once their makers are. */
@@ -73,7 +66,7 @@ int launch_join(struct launch *l, pid_t pid)
 	if (err)
 		return err;
 	err = launch_join_seize_all(l, pid);
-	if (!err && !launch_join_is_ours(pid))
+	if (!err && !proc_is_our_tracee(pid))
 		err = -ESRCH;
 	if (err) {
 		launch_leave_process(l, p);
