@@ -25,6 +25,7 @@ struct link_set {
 	struct keeper_places *places;		       /* owned; shared with the keeper */
 	struct bpf_link *tracepoints[MAX_TRACEPOINTS]; /* owned */
 	size_t nr_tracepoints;
+	bool has_ended; /* the keeper, because it was asked to */
 };
 
 /* Signals are blocked over the fork, because those for heaptap are not for the keeper. */
@@ -102,7 +103,7 @@ void link_set_free(struct link_set *set)
 }
 
 /* Send @r, with @fds if there are any, and wait for the answer. */
-static int links_ask(const struct link_set *set, const struct keeper_request *r, const int *fds)
+static int links_ask(struct link_set *set, const struct keeper_request *r, const int *fds)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
 	struct iovec iov = { (void *)r, sizeof(*r) };
@@ -122,12 +123,15 @@ static int links_ask(const struct link_set *set, const struct keeper_request *r,
 	do
 		len = sendmsg(set->fd, &msg, MSG_NOSIGNAL);
 	while (len < 0 && errno == EINTR);
-	if (len < 0)
+	if (len >= 0)
+		do
+			len = recv(set->fd, &answer, sizeof(answer), 0);
+		while (len < 0 && errno == EINTR);
+	if (len == sizeof(answer))
+		return answer;
+	if (len < 0 && errno != EPIPE && errno != ECONNRESET)
 		return -errno;
-	do
-		len = recv(set->fd, &answer, sizeof(answer), 0);
-	while (len < 0 && errno == EINTR);
-	return len == sizeof(answer) ? answer : -EPIPE;
+	return link_set_has_ended(set) ? -ESRCH : -EPIPE;
 }
 
 /* Ask for @r with the places of @g. */
@@ -212,10 +216,11 @@ bool link_set_has_ended(struct link_set *set)
 {
 	int status;
 
-	if (set->keeper <= 0 || waitpid(set->keeper, &status, 0) < 0)
-		return false;
-	set->keeper = 0;
-	return WIFEXITED(status) && !WEXITSTATUS(status);
+	if (set->keeper > 0 && waitpid(set->keeper, &status, 0) == set->keeper) {
+		set->keeper = 0;
+		set->has_ended = WIFEXITED(status) && !WEXITSTATUS(status);
+	}
+	return set->has_ended;
 }
 
 int link_set_lifeline(const struct link_set *set)

@@ -31,7 +31,8 @@ void link_set_free(struct link_set *set);
 
 /*
  * Make one uprobe_multi link for the whole group, or one perf event for each place. Blocks until the probes are in. 0,
- * -EPIPE if the keeper was killed, or -errno.
+ * -ESRCH if the keeper was asked to end meanwhile (another thread by link_set_lifeline()), -EPIPE if it was killed, or
+ * -errno.
  */
 int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g,
 		 bool is_multi) __must_check;
@@ -57,7 +58,7 @@ int link_set_drop_group(struct link_set *set, u32 group) __must_check;
 /* False: the keeper has ended, and all probes are out. */
 bool link_set_is_alive(const struct link_set *set);
 /*
- * The keeper that is not alive was asked to end: it was not killed and did not fail. Takes its status: then only
+ * The keeper that is not alive was asked to end: it was not killed and did not fail. Waits for its end. Then only
  * link_set_free().
  */
 bool link_set_has_ended(struct link_set *set);
