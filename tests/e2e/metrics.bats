@@ -11,7 +11,7 @@ setup() {
 	# Other tests have programs of the same name.
 	SWELL=$BATS_TEST_TMPDIR/swell-$$
 	cp "$T/swell" "$SWELL"
-	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
+	grep -qa 'libmicrohttpd.so.12 is not there' "$HEAPTAP" || skip "built without libmicrohttpd"
 	# The first python3 of the path may not be that of the distribution.
 	for PYTHON in python3 /usr/bin/python3 none; do
 		[ "$PYTHON" != none ] || skip "no python3-prometheus-client here"
@@ -47,10 +47,10 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 	serving attach "$TARGET" --scan
 	wait_for page "value('heaptap_heap_live_bytes', pid='$TARGET') > 0"
 	wait_for page "value('heaptap_caller_live_bytes', pid='$TARGET', function='malloc') > 0"
-	page "value('heaptap_heap_live_blocks') == value('heaptap_heap_allocations_total') - value('heaptap_heap_releases_total')"
-	page "value('heaptap_heap_lost_events_total') == 0"
-	page "any(s.labels.get('caller', '').startswith('swell_forgets (') and ') < main' in s.labels['caller'] for s in samples)"
-	page "value('heaptap_heap_verdict_timestamp_seconds') > 0"
+	page "all((value('heaptap_heap_live_blocks') == value('heaptap_heap_allocations_total') - value('heaptap_heap_releases_total'),
+	           value('heaptap_heap_lost_events_total') == 0,
+	           any(s.labels.get('caller', '').startswith('swell_forgets (') and ') < main' in s.labels['caller'] for s in samples),
+	           value('heaptap_heap_verdict_timestamp_seconds') > 0))" || { cat page.out; false; }
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
