@@ -82,6 +82,19 @@ check_complete() {
 		sed 's|.*|doc/tour.md: has no row for the room &/|'
 }
 
+# Files that make processes and threads have a row in doc/processes.md, and its rows are of such files.
+check_processes() {
+	local made named
+	made=$(find user fallback arch call -name '*.c' ! -path user/lib/thread.c -exec awk '
+	/^ \*/ { next }
+	{ sub(/\/\*.*\*\//, "") }
+	/(^|[^a-z_>.])(fork|clone|posix_spawnp?|pthread_create|thread_start(_sized)?)\(/ && !told[FILENAME]++ { print FILENAME }' {} + |
+		LC_ALL=C sort)
+	named=$(grep -E '^\|' doc/processes.md | grep -oE '`(user|fallback)/[a-z_/]+\.c`' | tr -d '`' | LC_ALL=C sort -u)
+	comm -23 <(echo "$made") <(echo "$named") | sed 's|.*|doc/processes.md: has no row for &, which starts a process or a thread|'
+	comm -13 <(echo "$made") <(echo "$named") | sed 's|.*|doc/processes.md: &: starts no process and no thread|'
+}
+
 # missing BEFORE AFTER FILE...: those lines of standard input that, with BEFORE and AFTER around them, are in no FILE
 missing() {
 	awk -v before="$1" -v after="$2" '
@@ -137,3 +150,4 @@ check_complete
 check_functions
 check_commands
 check_made
+check_processes

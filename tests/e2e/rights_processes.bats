@@ -56,6 +56,11 @@ family() {
 	done
 }
 
+# known PROCESS THREAD: this thread has a row in doc/processes.md, or it is of a library in a helper without rights
+known() {
+	[[ $1 == heaptap-metrics || $1 == heaptap-push ]] || grep -qF "| \`$2\`" "$ROOT/doc/processes.md" || [ "$2" = heaptap ]
+}
+
 # as_promised PID WORD: each process of this family; for "heaptap" itself the row with WORD counts. Their names are in $found.
 as_promised() {
 	local pid name kept status text
@@ -68,6 +73,7 @@ as_promised() {
 		for status in "/proc/$pid"/task/*/status; do
 			# A thread may have ended since the list was made.
 			text=$(cat "$status" 2>/dev/null) || continue
+			known "$name" "$(value Name "$text")" || { echo "$name: no such thread in doc/processes.md"; return 1; }
 			[ "$(value NoNewPrivs "$text")" = 1 ] || { echo "$name: may gain privileges"; return 1; }
 			[ "$(value Seccomp "$text")" = 2 ] || { echo "$name: no filter of system calls"; return 1; }
 			[ $((16#$(value CapPrm "$text"))) -eq "$(mask "$kept")" ] ||

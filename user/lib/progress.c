@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/thread.h"
 
 enum { SECOND_NS = 1000000000, FIRST_NS = SECOND_NS, PERIOD_NS = SECOND_NS / 4 };
 
@@ -80,7 +80,6 @@ static void *progress_show(void *arg)
 void progress_begin(const char *what)
 {
 	pthread_condattr_t attr;
-	sigset_t all, old;
 
 	if (work.has_thread || log_level() < LOG_INFO || !log_status_is_possible() ||
 	    pthread_condattr_init(&attr))
@@ -93,11 +92,7 @@ void progress_begin(const char *what)
 	work.done = work.all = 0;
 	work.begun_ns = clock_now_ns();
 	work.is_over = false;
-	/* All signals go to the main thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	work.has_thread = !pthread_create(&work.thread, NULL, progress_show, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	work.has_thread = !thread_start(&work.thread, "heaptap-status", progress_show, NULL);
 }
 
 void progress_phase(const char *phase)

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc_memory.h"
+#include "user/lib/thread.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"
 #include "user/scan/snapshot_resident.h"
@@ -675,29 +675,22 @@ static void *worker_main(void *arg)
 }
 
 /*
- * Start one worker per CPU that heaptap may use, or as many as the user wants. Each reads into its own cache. All
- * signals go to the main thread.
+ * Start one worker per CPU that heaptap may use, or as many as the user wants. Each reads into its own cache.
  */
 static int start_workers(struct memory_stream *m)
 {
 	int err = 0, nr_cpus = 1;
-	sigset_t all, old;
 	cpu_set_t cpus;
 
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
 		nr_cpus = CPU_COUNT(&cpus);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&m->lock);
 	if (m->nr_jobs)
 		nr_cpus = (int)m->nr_jobs;
 	for (int i = 0; i < nr_cpus && i < MAX_WORKERS && !err; i++) {
-		pthread_t thread;
-
-		err = pthread_create(&thread, NULL, worker_main, m);
+		err = thread_start(NULL, "heaptap-scan", worker_main, m);
 		if (err)
 			break;
-		pthread_detach(thread);
 		m->refs++;
 		m->nr_workers++;
 	}
@@ -706,9 +699,8 @@ static int start_workers(struct memory_stream *m)
 		m->nr_workers * PARTS_EACH < SNAPSHOT_PARTS ? m->nr_workers * PARTS_EACH : SNAPSHOT_PARTS;
 	if (m->nr_workers == 1)
 		m->nr_parts = 1;
-	err = m->nr_workers ? 0 : -err;
+	err = m->nr_workers ? 0 : err;
 	pthread_mutex_unlock(&m->lock);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
 

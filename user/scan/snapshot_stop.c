@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/thread.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"
 #include "user/scan/precopy.h"
@@ -186,18 +186,12 @@ static int ask_tracer(struct stop_snapshot *st, enum stop_state state)
 	return err;
 }
 
-/* The new thread blocks all signals, because the main thread handles them. */
 static int start_tracer(struct stop_snapshot *st)
 {
-	sigset_t all, old;
-	int err;
+	int err = thread_start(&st->tracer, "heaptap-stop", tracer_main, st);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&st->tracer, NULL, tracer_main, st);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
-		return -err;
+		return err;
 	st->has_thread = true;
 	pthread_mutex_lock(&st->lock);
 	while (st->state == STOP_STARTING)

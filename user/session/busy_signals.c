@@ -16,6 +16,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/thread.h"
 #include "user/session/stuck_output.h"
 #include "user/source/limits.h"
 
@@ -259,7 +260,7 @@ static void *busy_signals_watch(void *arg)
 
 static int busy_signals_start(struct busy_signals *b)
 {
-	sigset_t set, all, old;
+	sigset_t set;
 	int err;
 
 	sigemptyset(&set);
@@ -271,12 +272,9 @@ static int busy_signals_start(struct busy_signals *b)
 	b->end = eventfd(0, EFD_CLOEXEC);
 	if (b->end < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&b->thread, NULL, busy_signals_watch, b);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_start(&b->thread, "heaptap-signals", busy_signals_watch, b);
 	b->has_thread = !err;
-	return -err;
+	return err;
 }
 
 int busy_signals_new(struct busy_signals **out, const char *command)

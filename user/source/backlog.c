@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
+#include "user/lib/thread.h"
 
 enum {
 	FIRST_BYTES = 1 << 16,
@@ -118,19 +118,6 @@ static void *job_main(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread that started heaptap. */
-static int backlog_start(pthread_t *thread, struct job *job)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, NULL, job_main, job);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return err;
-}
-
 /* True once the work has ended, false after a few ms. */
 static bool wait_a_little(struct job *job)
 {
@@ -184,7 +171,7 @@ int backlog_work(int (*work)(void *arg), void *arg, bool (*meanwhile)(void *ctx)
 	pthread_t thread;
 
 	job_init(&job);
-	if (backlog_start(&thread, &job)) {
+	if (thread_start(&thread, "heaptap-work", job_main, &job)) {
 		job.result = work(arg);
 	} else {
 		while (!wait_a_little(&job))

@@ -3,7 +3,6 @@
 #include "user/source/inline_waker.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/thread.h"
 
 /*
  * How often the thread looks: often for a while after a ring was that full, because a thread at full speed fills its
@@ -50,16 +50,10 @@ int inline_waker_init(struct inline_waker *w, int other_fd, bool (*needs_poll)(v
 
 int inline_waker_start(struct inline_waker *w)
 {
-	sigset_t all, old;
+	int err = w->has_thread ? 0 : thread_start(&w->thread, "heaptap-wake", wake_reader, w);
 
-	if (w->has_thread)
-		return 0;
-	/* Signals are for the thread that reads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	w->has_thread = !pthread_create(&w->thread, NULL, wake_reader, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return w->has_thread ? 0 : -EAGAIN;
+	w->has_thread = !err;
+	return err;
 }
 
 void inline_waker_seen(const struct inline_waker *w)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -18,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
+#include "user/lib/thread.h"
 
 enum {
 	OPEN_TIMEOUT_S = 2,
@@ -263,26 +263,12 @@ static void *mapped_file_opener(void *arg)
 	return NULL;
 }
 
-/* Signals belong to the threads that handle them. */
 static int mapped_file_start_opener(struct opening *o)
 {
-	sigset_t all, old;
-	pthread_attr_t attr;
-	pthread_t thread;
-	int err;
+	int err = thread_start_sized(NULL, "heaptap-open", mapped_file_opener, o, OPENER_STACK);
 
-	err = pthread_attr_init(&attr);
-	if (err)
-		return -err;
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, OPENER_STACK);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &attr, mapped_file_opener, o);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
 	/* EAGAIN of a thread is lack of memory or of threads, and nothing that the file could mend. */
-	return err == EAGAIN ? -ENOMEM : -err;
+	return err == -EAGAIN ? -ENOMEM : err;
 }
 
 /* The time limit must not use a clock that users can set. */

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/thread.h"
 
 enum {
 	MIN_BYTES = 4 << 20,	  /* of files: reading fewer takes not much longer than a thread does */
@@ -114,8 +114,6 @@ struct cfi_ahead *cfi_ahead_start(const struct mapping_list *list,
 				  bool (*is_known)(const void *ctx, const struct module *m), const void *ctx)
 {
 	struct cfi_ahead *a = calloc(1, sizeof(*a) + list->nr * sizeof(*a->items));
-	sigset_t all, old;
-	int err;
 
 	if (!a || !has_other_cpu() || cfi_ahead_list_files(a, list, is_known, ctx) < MIN_BYTES) {
 		free(a);
@@ -123,12 +121,7 @@ struct cfi_ahead *cfi_ahead_start(const struct mapping_list *list,
 	}
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->is_done, NULL);
-	/* Signals are for the thread that reads events. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&a->thread, NULL, cfi_ahead_read_ahead, a);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
+	if (!thread_start(&a->thread, "heaptap-unwind", cfi_ahead_read_ahead, a))
 		return a;
 	pthread_cond_destroy(&a->is_done);
 	pthread_mutex_destroy(&a->lock);
