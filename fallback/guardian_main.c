@@ -21,6 +21,7 @@
 #include "fallback/ring.h"
 #include "fallback/tracer_change.h"
 #include "user/lib/array.h"
+#include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
 
 enum { RETRY_US = 10000 };
@@ -445,7 +446,7 @@ static void guardian_main_settle(const struct guardian_start *start)
 	sigset_t mask;
 
 	setsid();
-	prctl(PR_SET_NAME, "heaptap-guard");
+	helper_process_name("tracer-of-heapt");
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGCHLD)
 			signal(sig, SIG_IGN);

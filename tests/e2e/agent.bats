@@ -55,7 +55,7 @@ refuses() {
 	start "$agent" attach --no-scan -o "$report" "$TARGET"
 	AGENT=$PID
 	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap-agent.err"
-	guard=$(pgrep -P "$AGENT" -x heaptap-guard)
+	guard=$(pgrep -P "$AGENT" -x tracer-of-heapt)
 	start perl -e 'kill "IO", $ARGV[0] or exit while 1' "$guard"
 	step 'alloc 2000 24'
 	kill "$PID"

@@ -236,6 +236,21 @@ end_while_closing() {
 	ended "$TARGET" 0
 }
 
+# As pkill -KILL -f heaptap does, but for heaptaps of others.
+# bats test_tags=ptrace,inline
+@test "attach: all processes with heaptap in their name or arguments are killed: the target goes on (A3, A4)" {
+	local pid family=()
+	spinning
+	attached --no-scan "$TARGET"
+	for pid in "$TAP" $(pgrep -P "$TAP"); do
+		! grep -qa heaptap "/proc/$pid/comm" "/proc/$pid/cmdline" || family+=("$pid")
+	done
+	kill -KILL "${family[@]}"
+	wait_for gone "$TAP"
+	untouched "$TARGET"
+	works "$TARGET"
+}
+
 # bats test_tags=rounds,full
 @test "attach: heaptap is killed while it takes its probes out: none stays (A3, A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"

@@ -16,7 +16,7 @@ waits() { grep -qE '^State:.*(T \(stopped\)|t \(tracing stop\))' "/proc/$TARGET/
 runs() { ! waits && is_running "$TARGET"; }
 
 # is_set: the command has begun, and no call is missed from here on
-is_set() { helper=$(pgrep -P "$CON_PID" -x heaptap-hold); }
+is_set() { helper=$(pgrep -P "$CON_PID" -x holder-of-heapt); }
 
 # breaking AT COMMAND: 'break AT', and then COMMAND of the target, which does not answer. The reply is in $output.
 breaking() {

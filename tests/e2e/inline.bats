@@ -750,7 +750,7 @@ time.sleep(1000)'
 	attached -b ptrace --no-scan "$TARGET"
 	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
 	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
-	[[ $output == *"traced by heaptap-guard"* ]] || { echo "$output"; return 1; }
+	[[ $output == *"traced by tracer-of-heapt"* ]] || { echo "$output"; return 1; }
 	# The probes of that try may have taken breakpoints away, which is counted and means 5.
 	kill -INT "$TAP"
 	wait_for gone "$TAP"

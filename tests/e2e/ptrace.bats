@@ -329,7 +329,7 @@ overlaid() {
 	attached -b ptrace "$TARGET"
 	run --separate-stderr "$HEAPTAP" attach -b ptrace -t 100ms "$TARGET"
 	[ "$status" -eq 3 ]
-	[[ $stderr == *"traced by heaptap-guard (PID "*"--backend bpf"* ]]
+	[[ $stderr == *"traced by tracer-of-heapt (PID "*"--backend bpf"* ]]
 	detach
 	untouched "$TARGET"
 }
@@ -561,7 +561,7 @@ thread.start(); thread.join()'
 	start bash -c "ulimit -t 2; exec '$HEAPTAP' attach -b ptrace --no-scan $TARGET >'$BATS_TEST_TMPDIR/report'"
 	TAP=$PID
 	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/bash.err"
-	guardian=$(pgrep -P "$TAP" -x heaptap-guard)
+	guardian=$(pgrep -P "$TAP" -x tracer-of-heapt)
 	# The kernel would have killed it by now.
 	wait_for has_used "$guardian" 350
 	is_running "$guardian"

@@ -243,7 +243,7 @@ of_guarding="1 2 5 14 19 23 40 "
 @test "rights: the guardian of the ptrace source has no more than that takes (S10)" {
 	spinning
 	attached --backend ptrace --no-scan "$TARGET"
-	wait_for helper heaptap-guard
+	wait_for helper tracer-of-heapt
 	keeps "$HELPER" "$of_guarding"
 	works "$TARGET"
 	# The guardian still does its work alone.
@@ -260,7 +260,7 @@ of_guarding="1 2 5 14 19 23 40 "
 	start setpriv --reuid=65534 --regid=65534 --clear-groups -- \
 		"$bin/heaptap" run --backend ptrace -q --no-scan -- "$bin/idle"
 	TAP=$PID
-	wait_for helper heaptap-guard
+	wait_for helper tracer-of-heapt
 	# The files in /proc of a process that is not dumpable are root's.
 	wait_for is_closed "$HELPER"
 	kill "$(pgrep -P "$TAP" -x idle)"

@@ -126,7 +126,7 @@ follows() {
 }
 
 @test "rights: each process of attach by ptrace has what its row promises (S10)" {
-	follows ptrace heaptap-guard
+	follows ptrace tracer-of-heapt
 }
 
 @test "rights: each process of attach by the inline source has what its row promises (S10)" {
@@ -137,7 +137,7 @@ follows() {
 
 @test "rights: each process of run has what its row promises (S10)" {
 	local helper=links-of-heapta
-	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || helper=heaptap-guard
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || helper=tracer-of-heapt
 	start "$HEAPTAP" run -q -o report.json -- "$T/idle"
 	TAP=$PID
 	wait_for has_helper "$TAP" idle
@@ -189,11 +189,11 @@ follows() {
 	stepping
 	asking "$TARGET" -q
 	printf 'break malloc\nhelp quit\n' >&"${CON[1]}"
-	wait_for has_helper "$CON_PID" heaptap-hold
+	wait_for has_helper "$CON_PID" holder-of-heapt
 	echo 'alloc 1 100' >&"${STEP[1]}"
 	wait_for waits
 	as_promised "$CON_PID" console
-	among heaptap heaptap-hold
+	among heaptap holder-of-heapt
 	# With what the helper has left it resumes the process when heaptap is killed.
 	kill -KILL "$CON_PID"
 	wait_for runs

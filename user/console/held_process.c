@@ -18,7 +18,7 @@
 #include "user/lib/proc.h"
 #include "user/target/target.h"
 
-static const char HELPER_COMM[] = "heaptap-hold";
+static const char HELPER_COMM[] = "holder-of-heapt";
 
 enum { PIPE_FD = 3, PIDFD = 4 };
 

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,6 +13,37 @@
 
 /* The most that the kernel gives a process, unless fs.nr_open says otherwise. */
 enum { MAX_DESCRIPTORS = 1 << 20 };
+
+/* The name of the command and all arguments, of which this process has a copy of its own, become @name. */
+static void replace_arguments(const char *name)
+{
+	enum { FIRST_FIELD = 3, ARG_START = 48 }; /* proc_pid_stat(5) */
+	char text[1024], *at, *start;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	size_t room;
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	at = strrchr(text, ')');
+	for (int field = FIRST_FIELD - 1; at && field < ARG_START; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return;
+	start = (char *)strtoul(at, &at, 10);
+	room = (char *)strtoul(at, NULL, 10) - start;
+	if (!start || room < 2)
+		return;
+	memset(start, 0, room);
+	memcpy(start, name, strnlen(name, room - 1));
+}
+
+void helper_process_name(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	replace_arguments(name);
+}
 
 void helper_process_settle(const char *name)
 {
@@ -21,7 +54,7 @@ void helper_process_settle(const char *name)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
-	prctl(PR_SET_NAME, name);
+	helper_process_name(name);
 	/* The limit is for heaptap's own work, which no such process does. Without the right to lift it, it stays. */
 	setrlimit(RLIMIT_CPU, &unlimited);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

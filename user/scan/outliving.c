@@ -23,6 +23,8 @@ static int process_main(void *arg)
 	const struct start *s = arg;
 
 	s->o->pid = getpid();
+	/* Not "heaptap": helper_process_name(). The memory with the arguments is that of heaptap. */
+	prctl(PR_SET_NAME, "stopper-of-heap");
 	setpgid(0, 0);
 	outliving_end(s->o);
 	s->work(s->arg);
