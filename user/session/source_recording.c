@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the stream of a recording to processes, heaps and verdicts of a session. */
+/* From the records of a recording, or of a list of events, to processes, heaps and verdicts of a session. */
 #include "user/session/source_recording.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
 #include "user/heap/stacks.h"
+#include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
@@ -29,8 +30,9 @@ enum {
 };
 
 struct recording_source {
-	struct session *session;      /* borrowed; owns this */
-	struct stream_reader *reader; /* owned */
+	struct session *session;	/* borrowed; owns this */
+	struct stream_reader *reader;	/* owned */
+	struct event_list_reader *list; /* owned; in place of reader for a list of events; NULL = none */
 	char why[256];
 	u32 part; /* of several files */
 	u64 max_memory;
@@ -58,8 +60,14 @@ static struct recording_source *source_recording_self(const struct source *s)
 /* Explain what is wrong with a record that could be read. */
 static int source_recording_refuse(struct recording_source *src, const char *what)
 {
-	struct stream_progress p = stream_progress(src->reader);
+	struct stream_progress p;
 
+	if (src->list) {
+		snprintf(src->why, sizeof(src->why), "line %" PRIu64 ": %s", event_list_lines(src->list),
+			 what);
+		return -EBADMSG;
+	}
+	p = stream_progress(src->reader);
 	snprintf(src->why, sizeof(src->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": %s", p.nr_chunks,
 		 p.bytes, what);
 	return -EBADMSG;
@@ -395,7 +403,7 @@ static int source_recording_on_record(void *ctx, enum stream_kind kind, const vo
 		       : err;
 }
 
-int source_recording_new(struct source **out, struct session *s, u64 max_memory)
+int source_recording_new(struct source **out, struct session *s, u64 max_memory, bool is_list)
 {
 	struct recording_source *src = calloc(1, sizeof(*src));
 	const struct stream_handler handler = { .ctx = src, .record = source_recording_on_record };
@@ -407,7 +415,8 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 	src->names.modules = session_modules(s);
 	src->names.fns = session_functions(s);
 	src->max_memory = max_memory;
-	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
+	err = is_list ? event_list_reader_new(&src->list, &handler)
+		      : stream_reader_new(&src->reader, &handler, &stream_zstd);
 	if (err) {
 		free(src);
 		return err;
@@ -423,6 +432,8 @@ int source_recording_feed(struct source *source, const void *data, size_t len)
 	int err;
 
 	src->nr_bytes += len;
+	if (src->list)
+		return event_list_feed(src->list, data, len);
 	err = stream_feed(src->reader, data, len);
 	src->is_halted = err == STREAM_HALT;
 	return err;
@@ -460,8 +471,12 @@ int source_recording_resume(struct source *source, const struct seek_point *p)
 int source_recording_finish(struct source *source)
 {
 	struct recording_source *src = source_recording_self(source);
-	int err = src->is_halted ? 0 : stream_finish(src->reader);
+	int err = 0;
 
+	if (src->list)
+		err = event_list_end(src->list);
+	else if (!src->is_halted)
+		err = stream_finish(src->reader);
 	session_fill_end(src->session, src->last_ns);
 	return err;
 }
@@ -470,12 +485,16 @@ const char *source_recording_why(const struct source *source)
 {
 	const struct recording_source *src = source_recording_self(source);
 
-	return src->why[0] ? src->why : stream_why(src->reader);
+	if (src->why[0])
+		return src->why;
+	return src->list ? event_list_why(src->list) : stream_why(src->reader);
 }
 
 u64 source_recording_unknown(const struct source *source)
 {
-	return stream_progress(source_recording_self(source)->reader).nr_unknown;
+	const struct recording_source *src = source_recording_self(source);
+
+	return src->list ? 0 : stream_progress(src->reader).nr_unknown;
 }
 
 static int source_recording_poll_records(struct source *source, const struct sink *sink)
@@ -512,6 +531,7 @@ static void source_recording_free_source(struct source *source)
 	kind_list_fini(&src->kinds);
 	stream_scan_fini(&src->scan);
 	stream_reader_free(src->reader);
+	event_list_reader_free(src->list);
 	stream_names_fini(&src->names);
 	free(src);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Turn records into lines of text. user/session/source_replay_read.c reads them, and describes the format. */
+/* Turn records into lines of text. user/stream/event_list_read.c reads them, and describes the format. */
 #include "user/stream/event_list.h"
 
 #include <errno.h>
