@@ -9,7 +9,6 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
-#include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_target.h"
 
@@ -235,14 +234,9 @@ static int remote_stream_on_losses(struct remote_stream *s, const void *rec)
 
 	if (!p)
 		return -EPROTO;
-	p->losses = stream_losses_take(in);
-	p->losses.allocs += p->before.allocs;
-	p->losses.frees += p->before.frees;
-	p->losses.stacks += p->before.stacks;
-	p->losses.other += p->before.other;
-	p->losses.abandoned += p->before.abandoned;
-	p->losses.overwritten += p->before.overwritten;
-	p->losses.left_out += p->before.left_out;
+	p->losses = in->l;
+	losses_add(&p->losses, &p->before);
+	p->losses.tracers = in->l.tracers;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
 	return remote_stream_note(s, EVENT_LOSSES, in->flags, in->pid);

@@ -15,7 +15,6 @@
 #include "user/heap/stacks.h"
 #include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
-#include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_target.h"
@@ -160,12 +159,10 @@ static int source_recording_on_losses(struct recording_source *src, const void *
 {
 	const struct stream_losses *l = rec;
 	struct process *p = session_find(src->session, l->pid);
-	struct losses now;
 
 	if (!p)
 		return source_recording_refuse(src, "losses of a process that is not there");
-	now = stream_losses_take(l);
-	session_fill_losses(src->session, p, &now, l->flags);
+	session_fill_losses(src->session, p, &l->l, l->flags);
 	return 0;
 }
 

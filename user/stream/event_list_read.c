@@ -39,8 +39,6 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
-#include "user/source/losses.h"
-#include "user/stream/stream_losses.h"
 #include "user/heap/stacks.h"
 
 enum {
@@ -497,18 +495,12 @@ static void parse_lost(struct event_list_reader *r)
 				     .stacks = list_number(r, 4, UINT32_MAX),
 				     .other = list_number(r, 5, UINT32_MAX) };
 	u8 flags = (u8)((more.frees || more.other ? STREAM_TAINT : 0) | (more.allocs ? STREAM_GAPS : 0));
-	u32 pid = list_known_pid(r, 1);
-	struct stream_losses rec;
-	struct losses *l;
+	struct stream_losses rec = { .pid = list_known_pid(r, 1), .flags = flags };
 
 	if (r->err)
 		return;
-	l = &r->process->losses;
-	l->allocs += more.allocs;
-	l->frees += more.frees;
-	l->stacks += more.stacks;
-	l->other += more.other;
-	rec = stream_losses_put((pid_t)pid, l, flags);
+	losses_add(&r->process->losses, &more);
+	rec.l = r->process->losses;
 	list_put(r, STREAM_LOSSES, &rec);
 }
 

@@ -123,7 +123,9 @@ static void write_module(struct world *w, const char *path)
 
 static void write_losses(struct world *w, u64 allocs, u64 frees, u8 flags)
 {
-	const struct stream_losses l = { .pid = 9, .flags = flags, .allocs = allocs, .frees = frees };
+	const struct stream_losses l = { .pid = 9,
+					 .flags = flags,
+					 .l = { .allocs = allocs, .frees = frees } };
 
 	write_rec(w, STREAM_LOSSES, &l);
 }
@@ -414,7 +416,7 @@ static void children(void **state)
 /* A process whose end was read is known until the session has taken the end, and has not to be told again. */
 static void ends_of_children(void **state)
 {
-	const struct stream_losses l = { .pid = 10, .allocs = 4 };
+	const struct stream_losses l = { .pid = 10, .l.allocs = 4 };
 	struct world *w = *state;
 
 	write_process(w, 5, "/bin/x");

@@ -216,8 +216,8 @@ static void test_records(void **state)
 	assert_int_equal(s[18].rec.heap.old_addr, 0x30);
 	assert_int_equal(s[19].rec.heap.old_addr, 0x30);
 	assert_int_equal(s[19].rec.heap.addr, 0x40);
-	assert_int_equal(s[20].rec.any.losses.frees, 2);
-	assert_int_equal(s[20].rec.any.losses.other, 4);
+	assert_int_equal(s[20].rec.any.losses.l.frees, 2);
+	assert_int_equal(s[20].rec.any.losses.l.other, 4);
 	assert_int_equal(s[20].rec.any.losses.flags, STREAM_TAINT | STREAM_GAPS);
 	assert_int_equal(s[22].rec.heap.h.flags, EVENT_UNMAP);
 	assert_int_equal(s[22].rec.heap.size, 4096);
@@ -238,9 +238,9 @@ static void test_losses(void **state)
 	assert_int_equal(l->nr, 4);
 	assert_int_equal(l->seen[1].rec.any.losses.flags, 0);
 	assert_int_equal(l->seen[2].rec.any.losses.flags, STREAM_GAPS);
-	assert_int_equal(l->seen[2].rec.any.losses.stacks, 4);
+	assert_int_equal(l->seen[2].rec.any.losses.l.stacks, 4);
 	assert_int_equal(l->seen[3].rec.any.losses.flags, STREAM_TAINT);
-	assert_int_equal(l->seen[3].rec.any.losses.allocs, 2);
+	assert_int_equal(l->seen[3].rec.any.losses.l.allocs, 2);
 	close_list(l);
 }
 
