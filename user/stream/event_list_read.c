@@ -46,6 +46,7 @@ enum {
 	MAX_WORDS = STACK_MAX_FRAMES + 4,
 	MAX_PROCESSES = 4096,
 	MAX_MAPS = 65536,
+	FREE_FLAGS = EVENT_TEMPORARY | EVENT_WITHIN,
 };
 
 /* A process of the list. */
@@ -64,6 +65,23 @@ struct listed_module {
 	u8 build_id_len;
 };
 
+enum heap_words { HAS_OLD = 1, HAS_ADDR = 2, HAS_SIZE = 4, SAYS_SIZE = 8, SAYS_ALIGNMENT = 16 };
+
+/* A kind of line with a heap event. */
+struct heap_line {
+	u8 kind, flags; /* of the event */
+	u8 allowed;	/* flags that a last word can set */
+	u8 words;	/* enum heap_words */
+};
+
+/* One kind of line; numbers of words without the first. */
+struct line_kind {
+	const char *word;
+	u8 min_words, max_words;
+	void (*parse)(struct event_list_reader *r);
+	struct heap_line heap;
+};
+
 struct event_list_reader {
 	struct stream_handler handler;
 	struct alloc_table *fns; /* owned; a row number is the number of the function in the records */
@@ -76,6 +94,7 @@ struct event_list_reader {
 	u64 nr_lines;
 	char *words[MAX_WORDS];
 	size_t nr_words;
+	const struct line_kind *kind;
 	struct listed_process *process; /* the one that the line is about */
 	u64 time_ns;
 	int err; /* 0 = no error yet */
@@ -380,19 +399,6 @@ static u8 parse_end(struct event_list_reader *r, size_t i, u8 allowed)
 	return found;
 }
 
-/* The words that all heap events begin with: kind PID TID FN. */
-static struct heap_event begin_event(struct event_list_reader *r, enum event_kind kind)
-{
-	struct heap_event ev = { .h.kind = kind };
-
-	ev.h.pid = list_known_pid(r, 1);
-	ev.h.tid = (u32)list_number(r, 2, INT32_MAX);
-	ev.h.fn = (u16)alloc_fn_find(r->fns, r->words[3]);
-	if (!ev.h.fn)
-		list_fail(r, -EINVAL, "'%.40s' is no allocator function", r->words[3]);
-	return ev;
-}
-
 /* The first record of a function comes behind one that says what it is. */
 static void introduce_function(struct event_list_reader *r, u16 number)
 {
@@ -405,16 +411,6 @@ static void introduce_function(struct event_list_reader *r, u16 number)
 		return;
 	r->has_fn[number] = true;
 	list_put(r, STREAM_FUNCTION, &rec);
-}
-
-static void end_event(struct event_list_reader *r, struct heap_event *ev, size_t stack, u8 allowed)
-{
-	ev->stack = list_number(r, stack, UINT64_MAX);
-	ev->h.flags |= parse_end(r, stack + 1, allowed);
-	ev->time_ns = r->time_ns;
-	introduce_function(r, ev->h.fn);
-	put_new_maps(r);
-	list_put(r, STREAM_EVENT, ev);
 }
 
 /* The last word, if it comes after word @stack and is a number behind @key: take it off. False if it is none. */
@@ -438,53 +434,34 @@ static u64 last_alignment(struct event_list_reader *r, size_t stack)
 	return last_number(r, stack, "align=", &alignment) && !alignment ? ALIGNMENT_ZERO : alignment;
 }
 
-static void parse_alloc(struct event_list_reader *r)
+/* The words KIND PID TID FN, then some of OLD_ADDR, ADDR, SIZE, then STACK, and what parse_end() reads. */
+static void parse_heap(struct event_list_reader *r)
 {
-	struct heap_event ev = begin_event(r, EVENT_ALLOC);
+	const struct heap_line *line = &r->kind->heap;
+	struct heap_event ev = { .h = { .kind = line->kind, .flags = line->flags } };
+	size_t i = 4, stack = 4 + (size_t)__builtin_popcount(line->words & (HAS_OLD | HAS_ADDR | HAS_SIZE));
 
-	ev.alignment = last_alignment(r, 6);
-	ev.addr = list_number(r, 4, UINT64_MAX);
-	ev.size = list_number(r, 5, UINT64_MAX);
-	end_event(r, &ev, 6, EVENT_RETRY);
-}
-
-static void parse_free(struct event_list_reader *r)
-{
-	struct heap_event ev = begin_event(r, EVENT_FREE);
-
-	ev.addr = list_number(r, 4, UINT64_MAX);
-	ev.alignment = last_alignment(r, 5);
-	last_number(r, 5, "size=", &ev.size);
-	end_event(r, &ev, 5, EVENT_TEMPORARY | EVENT_WITHIN);
-}
-
-static void parse_realloc_begin(struct event_list_reader *r)
-{
-	struct heap_event ev = begin_event(r, EVENT_REALLOC_BEGIN);
-
-	ev.old_addr = list_number(r, 4, UINT64_MAX);
-	ev.size = list_number(r, 5, UINT64_MAX);
-	end_event(r, &ev, 6, 0);
-}
-
-static void parse_realloc_end(struct event_list_reader *r)
-{
-	struct heap_event ev = begin_event(r, EVENT_REALLOC_END);
-
-	ev.old_addr = list_number(r, 4, UINT64_MAX);
-	ev.addr = list_number(r, 5, UINT64_MAX);
-	ev.size = list_number(r, 6, UINT64_MAX);
-	end_event(r, &ev, 7, EVENT_RETRY);
-}
-
-static void parse_unmap(struct event_list_reader *r)
-{
-	struct heap_event ev = begin_event(r, EVENT_FREE);
-
-	ev.h.flags = EVENT_UNMAP;
-	ev.addr = list_number(r, 4, UINT64_MAX);
-	ev.size = list_number(r, 5, UINT64_MAX);
-	end_event(r, &ev, 6, 0);
+	ev.h.pid = list_known_pid(r, 1);
+	ev.h.tid = (u32)list_number(r, 2, INT32_MAX);
+	ev.h.fn = (u16)alloc_fn_find(r->fns, r->words[3]);
+	if (!ev.h.fn)
+		list_fail(r, -EINVAL, "'%.40s' is no allocator function", r->words[3]);
+	if (line->words & SAYS_ALIGNMENT)
+		ev.alignment = last_alignment(r, stack);
+	if (line->words & SAYS_SIZE)
+		last_number(r, stack, "size=", &ev.size);
+	if (line->words & HAS_OLD)
+		ev.old_addr = list_number(r, i++, UINT64_MAX);
+	if (line->words & HAS_ADDR)
+		ev.addr = list_number(r, i++, UINT64_MAX);
+	if (line->words & HAS_SIZE)
+		ev.size = list_number(r, i, UINT64_MAX);
+	ev.stack = list_number(r, stack, UINT64_MAX);
+	ev.h.flags |= parse_end(r, stack + 1, line->allowed);
+	ev.time_ns = r->time_ns;
+	introduce_function(r, ev.h.fn);
+	put_new_maps(r);
+	list_put(r, STREAM_EVENT, &ev);
 }
 
 /* A free may be among them, and results of calls: what that means for the books a recording says itself. */
@@ -588,20 +565,19 @@ static void parse_thread(struct event_list_reader *r)
 	list_put(r, STREAM_THREAD, &rec);
 }
 
-/* One kind of line; numbers of words without the first. */
-static const struct line_kind {
-	const char *word;
-	u8 min_words, max_words;
-	void (*parse)(struct event_list_reader *r);
-} line_kinds[] = {
+static const struct line_kind line_kinds[] = {
 	{ "process", 3, 4, parse_process },
 	{ "map", 5, 6, parse_mapping },
 	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
-	{ "alloc", 6, 9, parse_alloc },
-	{ "free", 5, 9, parse_free },
-	{ "realloc-begin", 6, 7, parse_realloc_begin },
-	{ "realloc-end", 7, 9, parse_realloc_end },
-	{ "unmap", 6, 7, parse_unmap },
+	{ "alloc", 6, 9, parse_heap, { EVENT_ALLOC, 0, EVENT_RETRY, HAS_ADDR | HAS_SIZE | SAYS_ALIGNMENT } },
+	{ "free", 5, 9, parse_heap, { EVENT_FREE, 0, FREE_FLAGS, HAS_ADDR | SAYS_SIZE | SAYS_ALIGNMENT } },
+	{ "realloc-begin", 6, 7, parse_heap, { EVENT_REALLOC_BEGIN, 0, 0, HAS_OLD | HAS_SIZE } },
+	{ "realloc-end",
+	  7,
+	  9,
+	  parse_heap,
+	  { EVENT_REALLOC_END, 0, EVENT_RETRY, HAS_OLD | HAS_ADDR | HAS_SIZE } },
+	{ "unmap", 6, 7, parse_heap, { EVENT_FREE, EVENT_UNMAP, 0, HAS_ADDR | HAS_SIZE } },
 	{ "lost", 5, 5, parse_lost },
 	{ "exec", 1, 4, parse_exec },
 	{ "fork", 2, 3, parse_fork },
@@ -622,7 +598,8 @@ static void parse_words(struct event_list_reader *r)
 		if (r->nr_words - 1 < kind->min_words || r->nr_words - 1 > kind->max_words)
 			list_fail(r, -EINVAL, "%s takes %u to %u words, not %zu", kind->word, kind->min_words,
 				  kind->max_words, r->nr_words - 1);
-		else
+		r->kind = kind;
+		if (!r->err)
 			kind->parse(r);
 		return;
 	}
