@@ -8,7 +8,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # Both reports without what may differ.
 # shellcheck disable=SC2016
-SAME='del(.backend, '"$OF_THE_RUN"') | .processes[] |= del(.totals.peak_time_ns, .timeline)'
+SAME='del(.backend, '"$OF_THE_RUN"') | .processes[] |= del(.totals.peak_time_ns, .timeline, .resident)'
 
 # same_report LIVE REPLAYED
 same_report() {

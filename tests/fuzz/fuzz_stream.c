@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a recording: no crash, bounded memory, and a report on what could be read (F4, F5).
+ * Any bytes as a recording, or as a list of events: no crash, bounded memory, a report on what could be read (F4, F5).
  * The first byte chooses: the bytes as they are; or as records, or as columns of records,
  * in chunks with right lengths and checksums.
  */
@@ -46,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s->ops = &source_recording;
 	/* Names that the input makes up are not looked for. */
 	module_table_set_remote(s->modules);
-	if (source_recording_new(&s->source, s, 16 << 20))
-		abort();
 	size = shape(stream, data[0], data + 1, size - 1);
+	if (source_recording_new(&s->source, s, 16 << 20, size && stream[0] != (u8)STREAM_MAGIC[0]))
+		abort();
 	if (read_all(s, stream, size) && !source_recording_why(s->source)[0])
 		abort();
 	if (s->nr_processes && session_report(s))

@@ -9,23 +9,18 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
-#include "user/session/kind_list.h"
-#include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_target.h"
 
 enum {
 	MAX_PROCESSES = 2 * FORWARD_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
-	MAX_ALLOCATORS = 256,
-	MAX_KINDS = 64, /* of allocators, of all processes */
-	MAX_KIND = 32,	/* bytes of its name */
 	MAX_MODULES = 16384,
-	MAX_TOTAL = 1 << 20,
 	TARGET_COST = 16384, /* bytes that a process takes in a session at first */
 };
 
 /* Limit of the memory for all processes and programs that a stream may name, one after the other. */
 static const u64 MAX_TARGET_BYTES = 256 << 20;
+static const u64 MAX_MAPPING_BYTES = (1 << 20) * sizeof(struct mapping); /* of the processes at a time */
 
 /* A process of the stream. */
 struct remote_process {
@@ -40,15 +35,13 @@ struct remote_process {
 
 struct remote_stream {
 	struct stream_names names;
-	struct kind_list kinds;	      /* of allocators */
 	struct stream_reader *reader; /* owned */
 	const struct sink *sink;      /* during remote_stream_feed() */
 	struct remote_stream_hello hello;
 	struct remote_process **processes; /* owned, and each of them */
 	size_t nr_processes;
 	struct remote_process *latest;
-	struct remote_process *mapped; /* its mappings are coming; NULL = none */
-	size_t nr_mappings;	       /* of all processes */
+	u64 mapping_bytes; /* of all processes */
 	u64 last_ns;
 	u64 nr_ends;   /* processes that have ended, on the streams that this one continues */
 	u64 nr_breaks; /* number of streams that did not continue the one before */
@@ -85,30 +78,6 @@ static int remote_stream_on_hello(struct remote_stream *s, const void *rec)
 	s->hello.start_ns = hello->start_ns;
 	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
 	return 0;
-}
-
-/* Accept only characters that names of allocator functions have: names come from another machine. */
-static bool remote_stream_is_name(const char *name)
-{
-	size_t len = name ? strlen(name) : 0;
-
-	return len && len < 128 &&
-	       strspn(name,
-		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:.~$@[](), *&<>-+=") ==
-		       len;
-}
-
-/* A function that cannot be ours becomes row 0. */
-static int remote_stream_on_function(struct remote_stream *s, const void *rec)
-{
-	const struct stream_function *f = rec;
-	int err;
-
-	s->names.fn_of[f->fn] = 0;
-	if (!remote_stream_is_name(f->symbol) || !remote_stream_is_name(f->name))
-		return 0;
-	err = stream_names_function(&s->names, f);
-	return err == -ENOMEM ? err : 0;
 }
 
 static void process_free(struct remote_process *p)
@@ -207,100 +176,34 @@ static int remote_stream_on_process(struct remote_stream *s, const void *rec)
 	return remote_stream_note(s, EVENT_LOSSES, STREAM_TAINT, in->pid);
 }
 
-/* Find a module that an earlier stream has introduced. */
-static struct module *find_module(const struct remote_stream *s, const struct stream_module *in)
+static struct target *remote_stream_find_target(void *ctx, u32 pid)
 {
-	for (u32 id = module_count(s->names.modules); id > 0; id--) {
-		struct module *m = module_get(s->names.modules, id);
+	struct remote_process *p = remote_stream_find(ctx, pid);
 
-		if (m->build_id_len == in->build_id_len && m->ino == in->ino && m->dev == in->dev &&
-		    !memcmp(m->build_id, in->build_id, in->build_id_len) && !strcmp(m->path, in->path))
-			return m;
-	}
-	return NULL;
+	return p ? &p->target : NULL;
 }
 
-static int remote_stream_on_module(struct remote_stream *s, const void *rec)
+/* Of the rest there is no more than a few for each process. */
+static int remote_stream_charge(void *ctx, enum stream_kind kind, s64 bytes)
 {
-	const struct stream_module *in = rec;
-	struct module *m;
-	int err;
+	struct remote_stream *s = ctx;
 
-	m = find_module(s, in);
-	/* The limit is for all streams of a connection that breaks again and again. */
-	if (s->names.nr_numbered == MAX_MODULES || (!m && module_count(s->names.modules) >= MAX_MODULES))
-		return -E2BIG;
-	if (!m) {
-		err = module_add(s->names.modules, in->path, in->build_id, in->build_id_len, &m);
-		if (err)
-			return err;
-		m->is_deleted = in->is_deleted;
-		m->dev = in->dev;
-		m->ino = in->ino;
-		err = module_set_link(m, in->link);
-		if (err)
-			return err;
-	}
-	return stream_names_module(&s->names, m);
+	if (kind == STREAM_MAPS)
+		s->mapping_bytes += (u64)bytes;
+	return s->mapping_bytes > MAX_MAPPING_BYTES ? -E2BIG : 0;
 }
 
-/* All mappings have come. */
-static int finish_maps(struct remote_stream *s)
+static int remote_stream_on_name(struct remote_stream *s, enum stream_kind kind, const void *rec)
 {
-	struct remote_process *p = s->mapped;
+	struct target *changed;
+	int err = stream_names_take(&s->names, kind, rec, &changed);
 
-	s->mapped = NULL;
-	s->nr_mappings -= p->target.maps.nr;
-	stream_names_install(&s->names, &p->target.maps);
-	p->target.maps.epoch++;
-	p->target.nr_allocators = 0;
-	return remote_stream_note(s, EVENT_MAPS, 0, p->target.pid);
-}
-
-static int remote_stream_on_maps(struct remote_stream *s, const void *rec)
-{
-	const struct stream_maps *in = rec;
-	struct remote_process *p = remote_stream_find(s, in->pid);
-
-	if (!p || s->mapped || in->nr > STREAM_MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
-		return -EPROTO;
-	if (stream_names_expect(&s->names, in->nr))
-		return -ENOMEM;
-	s->mapped = p;
-	s->nr_mappings += in->nr;
-	return in->nr ? 0 : finish_maps(s);
-}
-
-static int remote_stream_on_mapping(struct remote_stream *s, const void *rec)
-{
-	if (!s->mapped || stream_names_mapping(&s->names, rec))
-		return -EPROTO;
-	return stream_names_have_all(&s->names) ? finish_maps(s) : 0;
-}
-
-/* A kind of allocator is a plain word or two, whatever a server says. */
-static const char *allocator_kind(struct remote_stream *s, const char *kind)
-{
-	size_t len = strlen(kind);
-
-	if (!len || len > MAX_KIND || s->kinds.nr >= MAX_KINDS ||
-	    strspn(kind, "abcdefghijklmnopqrstuvwxyz0123456789+- ") != len)
-		return "other";
-	return kind_list_keep(&s->kinds, kind);
-}
-
-static int remote_stream_on_allocator(struct remote_stream *s, const void *rec)
-{
-	const struct stream_allocator *in = rec;
-	struct remote_process *p = remote_stream_find(s, in->pid);
-	struct module *m = stream_names_get(&s->names, in->module);
-	const char *kind = allocator_kind(s, in->kind);
-	int err;
-
-	if (!p || !m || p->target.nr_allocators == MAX_ALLOCATORS)
-		return -EPROTO;
-	err = kind ? target_add_allocator(&p->target, m, kind) : -ENOMEM;
-	return err ? err : remote_stream_note(s, EVENT_MAPS, 0, in->pid);
+	if (err || !changed)
+		return err;
+	/* All of its allocators come behind them again. */
+	if (kind != STREAM_ALLOCATOR)
+		changed->nr_allocators = 0;
+	return remote_stream_note(s, EVENT_MAPS, 0, (u32)changed->pid);
 }
 
 static int remote_stream_on_life(struct remote_stream *s, const void *rec)
@@ -331,14 +234,9 @@ static int remote_stream_on_losses(struct remote_stream *s, const void *rec)
 
 	if (!p)
 		return -EPROTO;
-	p->losses = stream_losses_take(in);
-	p->losses.allocs += p->before.allocs;
-	p->losses.frees += p->before.frees;
-	p->losses.stacks += p->before.stacks;
-	p->losses.other += p->before.other;
-	p->losses.abandoned += p->before.abandoned;
-	p->losses.overwritten += p->before.overwritten;
-	p->losses.left_out += p->before.left_out;
+	p->losses = in->l;
+	losses_add(&p->losses, &p->before);
+	p->losses.tracers = in->l.tracers;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
 	return remote_stream_note(s, EVENT_LOSSES, in->flags, in->pid);
@@ -405,24 +303,20 @@ static int remote_stream_on_mark(struct remote_stream *s, const void *rec)
 
 /* Handlers by kind. */
 static int (*const takers[])(struct remote_stream *s, const void *rec) = {
-	[STREAM_HELLO] = remote_stream_on_hello,     [STREAM_FUNCTION] = remote_stream_on_function,
-	[STREAM_PROCESS] = remote_stream_on_process, [STREAM_MODULE] = remote_stream_on_module,
-	[STREAM_MAPS] = remote_stream_on_maps,	     [STREAM_MAPPING] = remote_stream_on_mapping,
-	[STREAM_EXEC] = remote_stream_on_life,	     [STREAM_EXIT] = remote_stream_on_end,
-	[STREAM_LOSSES] = remote_stream_on_losses,   [STREAM_STACK] = remote_stream_on_stack,
-	[STREAM_EVENT] = remote_stream_on_event,     [STREAM_ALLOCATOR] = remote_stream_on_allocator,
-	[STREAM_MARK] = remote_stream_on_mark,	     [STREAM_FORK] = remote_stream_on_fork,
+	[STREAM_HELLO] = remote_stream_on_hello,   [STREAM_PROCESS] = remote_stream_on_process,
+	[STREAM_EXEC] = remote_stream_on_life,	   [STREAM_EXIT] = remote_stream_on_end,
+	[STREAM_LOSSES] = remote_stream_on_losses, [STREAM_STACK] = remote_stream_on_stack,
+	[STREAM_EVENT] = remote_stream_on_event,   [STREAM_MARK] = remote_stream_on_mark,
+	[STREAM_FORK] = remote_stream_on_fork,
 };
 
 static int remote_stream_on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
 	struct remote_stream *s = ctx;
 
-	if ((size_t)kind >= ARRAY_SIZE(takers) || !takers[kind])
-		return 0;
-	if (s->mapped && kind != STREAM_MAPPING)
-		return -EPROTO;
-	return takers[kind](s, rec);
+	if (stream_names_takes(&s->names, kind))
+		return remote_stream_on_name(s, kind, rec);
+	return (size_t)kind < ARRAY_SIZE(takers) && takers[kind] ? takers[kind](s, rec) : 0;
 }
 
 int remote_stream_new(struct remote_stream **out, struct module_table *modules, struct alloc_table *fns,
@@ -434,8 +328,10 @@ int remote_stream_new(struct remote_stream **out, struct module_table *modules, 
 
 	if (!s)
 		return -ENOMEM;
-	s->names.modules = modules;
-	s->names.fns = fns;
+	s->names = (struct stream_names){ .modules = modules,
+					  .fns = fns,
+					  .max_modules = MAX_MODULES,
+					  .owner = { s, remote_stream_find_target, remote_stream_charge } };
 	module_table_set_remote(modules);
 	err = stream_reader_new(&s->reader, &handler, codec);
 	if (err) {
@@ -454,7 +350,6 @@ void remote_stream_free(struct remote_stream *s)
 		process_free(s->processes[i]);
 	free(s->processes);
 	stream_names_fini(&s->names);
-	kind_list_fini(&s->kinds);
 	stream_reader_free(s->reader);
 	free(s);
 }
@@ -466,10 +361,7 @@ void remote_stream_restart(struct remote_stream *s, bool is_continued)
 	stream_reader_restart(s->reader);
 	s->nr_breaks += !is_continued;
 	s->nr_ends = is_continued ? s->nr_ends : 0;
-	if (s->mapped)
-		s->nr_mappings -= s->names.nr_expected;
 	stream_names_clear(&s->names);
-	s->mapped = NULL;
 }
 
 int remote_stream_feed(struct remote_stream *s, const void *data, size_t len, const struct sink *sink)
@@ -480,7 +372,7 @@ int remote_stream_feed(struct remote_stream *s, const void *data, size_t len, co
 
 const char *remote_stream_why(const struct remote_stream *s)
 {
-	return stream_why(s->reader);
+	return s->names.why ? s->names.why : stream_why(s->reader);
 }
 
 u64 remote_stream_last_ns(const struct remote_stream *s)
@@ -555,6 +447,7 @@ void remote_stream_forget(struct remote_stream *s, pid_t pid)
 		return;
 	if (s->latest == s->processes[i])
 		s->latest = NULL;
+	s->mapping_bytes -= s->processes[i]->target.maps.nr * sizeof(struct mapping);
 	process_free(s->processes[i]);
 	memmove(s->processes + i, s->processes + i + 1, (--s->nr_processes - i) * sizeof(*s->processes));
 }

@@ -56,8 +56,7 @@ void session_free_process(struct process *p)
 {
 	if (!p)
 		return;
-	if (!p->is_target_borrowed)
-		target_free(p->target);
+	target_free(p->target);
 	heap_free(p->heap);
 	free(p->notes.disabled);
 	leaks_free(p->leaks);
@@ -236,8 +235,6 @@ static int add_image(struct session *s, struct target *old, bool is_gone, struct
 		err = target_copy(&(*out)->target, old);
 	else
 		err = target_new_image(&(*out)->target, old, is_gone);
-	if (!err && s->ops->image)
-		err = s->ops->image(s->source, (*out)->target);
 	if (!err)
 		err = session_begin_check(s, *out);
 	if (err)

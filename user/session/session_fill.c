@@ -64,12 +64,6 @@ int session_fill_identity(struct session *s, struct process *p, u64 time_ns)
 void session_fill_maps(struct session *s, struct process *p)
 {
 	recorder_maps(s->recorder, p->target);
-}
-
-void session_fill_allocators(struct session *s, struct process *p, bool is_new)
-{
-	if (is_new)
-		recorder_maps(s->recorder, p->target);
 	session_blur(s, p);
 }
 

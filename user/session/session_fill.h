@@ -36,7 +36,6 @@ int session_fill_identity(struct session *s, struct process *p, u64 time_ns) __m
 
 /* The mappings, or the allocators, in the target of @p have changed. */
 void session_fill_maps(struct session *s, struct process *p);
-void session_fill_allocators(struct session *s, struct process *p, bool is_new);
 
 /* The name of a thread. */
 void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name);

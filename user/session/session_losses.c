@@ -19,11 +19,7 @@ struct losses session_source_losses(struct session *s, struct process *p)
 		p->lost.of_source = s->ops->losses(s->source, p->target->pid);
 	p->lost.of_source_at = nr;
 	l = p->lost.of_source;
-	l.allocs += p->lost.unsent.allocs;
-	l.frees += p->lost.unsent.frees;
-	l.stacks += p->lost.unsent.stacks;
-	l.other += p->lost.unsent.other;
-	l.unfollowed += p->lost.unsent.unfollowed;
+	losses_add(&l, &p->lost.unsent);
 	return l;
 }
 
@@ -76,21 +72,13 @@ void session_read_losses(struct session *s, struct process *p)
 	tell_losses(s, p, &now, 0);
 	if (session_told(s) || s->is_replayed)
 		p->tuned.nr_left_out = now.left_out - p->lost.before.left_out;
+	p->lost.now = now;
+	losses_sub(&p->lost.now, &p->lost.before);
 	/* The heap has repaired lost frees that later events proved. */
-	now.frees -=
-		repaired < now.frees - p->lost.before.frees ? repaired : now.frees - p->lost.before.frees;
-	p->lost.now = (struct losses){ .allocs = now.allocs - p->lost.before.allocs,
-				       .frees = now.frees - p->lost.before.frees,
-				       .stacks = now.stacks - p->lost.before.stacks + p->lost.nr_false_stacks,
-				       .other = now.other - p->lost.before.other + s->backlog.nr_dropped +
-						p->lost.nr_unplaced,
-				       .abandoned = now.abandoned - p->lost.before.abandoned,
-				       .unfollowed = now.unfollowed - p->lost.before.unfollowed,
-				       .sharers = now.sharers - p->lost.before.sharers,
-				       .overwritten = now.overwritten - p->lost.before.overwritten,
-				       .tracers = now.tracers,
-				       .by_probes = now.by_probes - p->lost.before.by_probes,
-				       .late = now.late - p->lost.before.late };
+	p->lost.now.frees -= repaired < p->lost.now.frees ? repaired : p->lost.now.frees;
+	p->lost.now.stacks += p->lost.nr_false_stacks;
+	p->lost.now.other += s->backlog.nr_dropped + p->lost.nr_unplaced;
+	p->lost.now.tracers = now.tracers;
 }
 
 void session_taint(struct session *s, struct process *p)

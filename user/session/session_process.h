@@ -48,9 +48,8 @@ struct process_losses {
 struct process {
 	enum process_life life;
 	enum process_origin origin;
-	struct target *target; /* owned unless borrowed from the source */
-	bool is_target_borrowed;
-	struct heap *heap; /* owned */
+	struct target *target; /* owned */
+	struct heap *heap;     /* owned */
 	struct process_losses lost;
 	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
 	u32 nr_reallocs;	     /* under way, in a session that forwards */

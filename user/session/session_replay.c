@@ -17,7 +17,6 @@
 #include "user/lib/status.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
-#include "user/session/source_replay.h"
 #include "user/session/source_recording.h"
 #include "user/stream/seek.h"
 #include "user/stream/stream_read.h"
@@ -135,13 +134,15 @@ static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *b
 }
 
 /* Read all of @in into the session; source_recording_why() explains an error. */
-static int feed_all(struct session *s, FILE *in, const char *path)
+static int feed_all(struct session *s, FILE *in, const char *path, bool is_list)
 {
 	auto_free u8 *buf = malloc(PORTION);
 	struct progress progress;
-	int err = buf ? session_replay_skip(s, in) : -ENOMEM;
+	int err = buf ? 0 : -ENOMEM;
 	ssize_t n;
 
+	if (!err && !is_list)
+		err = session_replay_skip(s, in);
 	if (err < 0)
 		return err;
 	progress_init(&progress, s->options, in, path);
@@ -210,59 +211,19 @@ int session_go_on(struct session *s, const struct span *between, const char *pat
 	return end_reading(s, err, path);
 }
 
-static int read_recording(struct session *s, FILE *in, const char *path)
+static int session_replay_read(struct session *s, FILE *in, const char *path, bool is_list)
 {
 	int err;
 
 	s->ops = &source_recording;
-	err = source_recording_new(&s->source, s, s->bound.max);
+	err = source_recording_new(&s->source, s, s->bound.max, is_list);
 	if (err) {
 		error("%s: %s: %s", s->options->command, path, strerror(-err));
 		return err;
 	}
-	prepare_halt(s, fileno(in));
-	return end_reading(s, feed_all(s, in, path), path);
-}
-
-/* Add the processes of the file, with their mappings. */
-static int add_replayed(struct session *s)
-{
-	struct target *t;
-
-	for (size_t i = 0; (t = source_replay_target(s->source, i)); i++) {
-		struct process *p;
-		int err = session_new_process(s, &p);
-
-		if (err)
-			return err;
-		p->target = t;
-		p->is_target_borrowed = true;
-		err = session_begin_check(s, p);
-		if (err)
-			return err;
-		recorder_process(s->recorder, t, 0);
-	}
-	return 0;
-}
-
-static void session_replay_on_mark(void *ctx, u64 time_ns, const char *name)
-{
-	session_mark(ctx, time_ns, name);
-}
-
-static int session_replay_read_words(struct session *s, FILE *in, const char *path)
-{
-	int err;
-
-	s->ops = &source_replay;
-	err = source_replay_read(&s->source, in, path, s->modules, s->fns);
-	if (!err)
-		source_replay_set_marker(s->source, session_replay_on_mark, s);
-	if (!err)
-		err = add_replayed(s);
-	while (!err && !source_replay_is_done(s->source))
-		err = session_poll(s);
-	return err ? err : session_span_finish(s, path);
+	if (!is_list)
+		prepare_halt(s, fileno(in));
+	return end_reading(s, feed_all(s, in, path, is_list), path);
 }
 
 static int session_replay_read_file(struct session *s, const char *path)
@@ -297,8 +258,7 @@ static int session_replay_read_file(struct session *s, const char *path)
 	}
 	if (ungetc(first, in) == EOF)
 		return -ENOMEM;
-	return first == (u8)STREAM_MAGIC[0] ? read_recording(s, in, path)
-					    : session_replay_read_words(s, in, path);
+	return session_replay_read(s, in, path, first != (u8)STREAM_MAGIC[0]);
 }
 
 int session_replay_status(int err)

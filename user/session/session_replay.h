@@ -9,7 +9,7 @@ struct session;
 struct span;
 
 /*
- * A session on the file @path, a recording or a text list of events (user/session/source_replay.h), with all of its
+ * A session on the file @path, a recording or a text list of events (user/stream/event_list_read.h), with all of its
  * records entered; "-" is standard input. Records before a damage are entered too, and then
  * session_status() reports the damage. 0; or -EINVAL or another -errno, logged, if nothing of the file can be
  * understood; or -ECANCELED, not logged, if options.is_unwanted says so of a

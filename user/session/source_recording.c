@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the stream of a recording to processes, heaps and verdicts of a session. */
+/* From the records of a recording, or of a list of events, to processes, heaps and verdicts of a session. */
 #include "user/session/source_recording.h"
 
 #include <errno.h>
@@ -8,14 +8,13 @@
 #include <string.h>
 
 #include "user/lib/human.h"
-#include "user/session/kind_list.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
 #include "user/heap/stacks.h"
+#include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
-#include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_target.h"
@@ -23,14 +22,15 @@
 
 enum {
 	MAX_PROCESSES = 1 << 16,
-	NAME_COST = 64,		/* bytes, beside the text */
+	MAX_FILES = 1 << 16,
 	PROCESS_COST = 16384,	/* bytes, with its first heap */
 	CHECK_EVENTS = 1 << 12, /* between looks at the memory used */
 };
 
 struct recording_source {
-	struct session *session;      /* borrowed; owns this */
-	struct stream_reader *reader; /* owned */
+	struct session *session;	/* borrowed; owns this */
+	struct stream_reader *reader;	/* owned */
+	struct event_list_reader *list; /* owned; in place of reader for a list of events; NULL = none */
 	char why[256];
 	u32 part; /* of several files */
 	u64 max_memory;
@@ -38,9 +38,6 @@ struct recording_source {
 	u64 nr_bytes, nr_events; /* that came in */
 	u64 last_ns;		 /* time of the last record */
 	struct stream_names names;
-	struct kind_list kinds; /* of allocators */
-	struct process *mapped; /* the process whose mappings arrive */
-	u32 epoch;		/* of these mappings */
 	struct stream_scan_state scan;
 	bool halts, is_halted; /* at the end of the span */
 	enum stream_kind held; /* the record that was not entered there; STREAM_MARK: none */
@@ -58,8 +55,14 @@ static struct recording_source *source_recording_self(const struct source *s)
 /* Explain what is wrong with a record that could be read. */
 static int source_recording_refuse(struct recording_source *src, const char *what)
 {
-	struct stream_progress p = stream_progress(src->reader);
+	struct stream_progress p;
 
+	if (src->list) {
+		snprintf(src->why, sizeof(src->why), "line %" PRIu64 ": %s", event_list_lines(src->list),
+			 what);
+		return -EBADMSG;
+	}
+	p = stream_progress(src->reader);
 	snprintf(src->why, sizeof(src->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": %s", p.nr_chunks,
 		 p.bytes, what);
 	return -EBADMSG;
@@ -74,6 +77,12 @@ static int source_recording_charge(struct recording_source *src, u64 bytes)
 		       : 0;
 }
 
+static int source_recording_charge_names(void *ctx, enum stream_kind kind, s64 bytes)
+{
+	(void)kind;
+	return source_recording_charge(ctx, (u64)bytes);
+}
+
 static int source_recording_on_hello(struct recording_source *src, const void *rec)
 {
 	const struct stream_hello *hello = rec;
@@ -81,15 +90,6 @@ static int source_recording_on_hello(struct recording_source *src, const void *r
 	session_fill_begin(src->session, hello);
 	src->part = hello->part;
 	return 0;
-}
-
-static int source_recording_on_function(struct recording_source *src, const void *rec)
-{
-	int err = stream_names_function(&src->names, rec);
-
-	if (err == -EINVAL)
-		return source_recording_refuse(src, "an allocator function of a kind that is not known");
-	return err == -ENOSPC ? source_recording_refuse(src, "too many allocator functions") : err;
 }
 
 /* Set the identity of @t by @rec. 0 or -errno. */
@@ -127,80 +127,23 @@ static int source_recording_on_process(struct recording_source *src, const void 
 	return err ? err : session_fill_identity(src->session, p, pr->time_ns);
 }
 
-static int source_recording_on_module(struct recording_source *src, const void *rec)
+static struct target *source_recording_target(void *ctx, u32 pid)
 {
-	const struct stream_module *m = rec;
-	struct module known = { .path = (char *)m->path,
-				.dev = m->dev,
-				.ino = m->ino,
-				.build_id_len = m->build_id_len,
-				.is_deleted = m->is_deleted };
-	int err = source_recording_charge(src, NAME_COST + strlen(m->path) + strlen(m->link));
-	struct module *here;
+	const struct recording_source *src = ctx;
+	struct process *p = session_find(src->session, pid);
 
-	memcpy(known.build_id, m->build_id, sizeof(known.build_id));
-	if (!err)
-		err = module_add_known(src->names.modules, &known, &here);
-	if (!err)
-		err = module_set_link(here, m->link);
-	return err ? err : stream_names_module(&src->names, here);
+	return p ? session_target_of(p) : NULL;
 }
 
-static int install_maps(struct recording_source *src)
+static int source_recording_on_name(struct recording_source *src, enum stream_kind kind, const void *rec)
 {
-	struct mapping_list *list = &session_target_of(src->mapped)->maps;
+	struct target *changed;
+	int err = stream_names_take(&src->names, kind, rec, &changed);
 
-	src->name_bytes -= list->nr * sizeof(*list->maps);
-	stream_names_install(&src->names, list);
-	list->epoch = src->epoch;
-	session_fill_maps(src->session, src->mapped);
-	src->mapped = NULL;
-	return 0;
-}
-
-static int source_recording_on_maps(struct recording_source *src, const void *rec)
-{
-	const struct stream_maps *m = rec;
-	int err;
-
-	if (m->nr > STREAM_MAX_MAPPINGS)
-		return source_recording_refuse(src, "too many mappings");
-	err = source_recording_charge(src, m->nr * sizeof(struct mapping));
-	if (!err)
-		err = stream_names_expect(&src->names, m->nr);
-	if (err)
-		return err;
-	src->mapped = session_find(src->session, m->pid);
-	src->epoch = m->epoch;
-	if (!src->mapped)
-		return source_recording_refuse(src, "mappings of a process that is not there");
-	return m->nr ? 0 : install_maps(src);
-}
-
-static int source_recording_on_mapping(struct recording_source *src, const void *rec)
-{
-	if (!src->mapped || stream_names_mapping(&src->names, rec))
-		return source_recording_refuse(src, "a mapping out of place");
-	return stream_names_have_all(&src->names) ? install_maps(src) : 0;
-}
-
-static int source_recording_on_allocator(struct recording_source *src, const void *rec)
-{
-	const struct stream_allocator *a = rec;
-	struct process *p = session_find(src->session, a->pid);
-	const char *kind = kind_list_keep(&src->kinds, a->kind);
-	struct target *t;
-	size_t nr;
-	int err = source_recording_charge(src, NAME_COST + strlen(a->kind));
-
-	if (!p)
-		return source_recording_refuse(src, "an allocator of a process that is not there");
-	if (err || !kind)
-		return err ? err : -ENOMEM;
-	t = session_target_of(p);
-	nr = t->nr_allocators;
-	err = target_add_allocator(t, stream_names_get(&src->names, a->module), kind);
-	session_fill_allocators(src->session, p, t->nr_allocators > nr);
+	if (err == -EBADMSG && src->names.why)
+		return source_recording_refuse(src, src->names.why);
+	if (!err && changed)
+		session_fill_maps(src->session, session_find(src->session, (u32)changed->pid));
 	return err;
 }
 
@@ -216,12 +159,10 @@ static int source_recording_on_losses(struct recording_source *src, const void *
 {
 	const struct stream_losses *l = rec;
 	struct process *p = session_find(src->session, l->pid);
-	struct losses now;
 
 	if (!p)
 		return source_recording_refuse(src, "losses of a process that is not there");
-	now = stream_losses_take(l);
-	session_fill_losses(src->session, p, &now, l->flags);
+	session_fill_losses(src->session, p, &l->l, l->flags);
 	return 0;
 }
 
@@ -343,13 +284,8 @@ static int on_scan_end(struct recording_source *src, const void *rec)
 
 static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const void *rec) = {
 	[STREAM_HELLO] = source_recording_on_hello,
-	[STREAM_FUNCTION] = source_recording_on_function,
 	[STREAM_STACK] = source_recording_on_stack,
 	[STREAM_PROCESS] = source_recording_on_process,
-	[STREAM_MODULE] = source_recording_on_module,
-	[STREAM_MAPS] = source_recording_on_maps,
-	[STREAM_MAPPING] = source_recording_on_mapping,
-	[STREAM_ALLOCATOR] = source_recording_on_allocator,
 	[STREAM_EXEC] = source_recording_on_life,
 	[STREAM_FORK] = source_recording_on_life,
 	[STREAM_EXIT] = source_recording_on_life,
@@ -389,13 +325,16 @@ static int source_recording_on_record(void *ctx, enum stream_kind kind, const vo
 	/* Verdicts are about all blocks, not only about those of a span. */
 	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
 		return 0;
-	err = takers[kind] ? takers[kind](ctx, rec) : 0;
+	if (stream_names_takes(&src->names, kind))
+		err = source_recording_on_name(src, kind, rec);
+	else
+		err = takers[kind] ? takers[kind](ctx, rec) : 0;
 	return !err && src->halts && session_span_is_over(src->session)
 		       ? source_recording_hold(src, kind, rec)
 		       : err;
 }
 
-int source_recording_new(struct source **out, struct session *s, u64 max_memory)
+int source_recording_new(struct source **out, struct session *s, u64 max_memory, bool is_list)
 {
 	struct recording_source *src = calloc(1, sizeof(*src));
 	const struct stream_handler handler = { .ctx = src, .record = source_recording_on_record };
@@ -404,10 +343,14 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 	if (!src)
 		return -ENOMEM;
 	src->session = s;
-	src->names.modules = session_modules(s);
-	src->names.fns = session_functions(s);
+	src->names = (struct stream_names){ .modules = session_modules(s),
+					    .fns = session_functions(s),
+					    .max_modules = MAX_FILES,
+					    .owner = { src, source_recording_target,
+						       source_recording_charge_names } };
 	src->max_memory = max_memory;
-	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
+	err = is_list ? event_list_reader_new(&src->list, &handler)
+		      : stream_reader_new(&src->reader, &handler, &stream_zstd);
 	if (err) {
 		free(src);
 		return err;
@@ -423,6 +366,8 @@ int source_recording_feed(struct source *source, const void *data, size_t len)
 	int err;
 
 	src->nr_bytes += len;
+	if (src->list)
+		return event_list_feed(src->list, data, len);
 	err = stream_feed(src->reader, data, len);
 	src->is_halted = err == STREAM_HALT;
 	return err;
@@ -460,8 +405,12 @@ int source_recording_resume(struct source *source, const struct seek_point *p)
 int source_recording_finish(struct source *source)
 {
 	struct recording_source *src = source_recording_self(source);
-	int err = src->is_halted ? 0 : stream_finish(src->reader);
+	int err = 0;
 
+	if (src->list)
+		err = event_list_end(src->list);
+	else if (!src->is_halted)
+		err = stream_finish(src->reader);
 	session_fill_end(src->session, src->last_ns);
 	return err;
 }
@@ -470,12 +419,16 @@ const char *source_recording_why(const struct source *source)
 {
 	const struct recording_source *src = source_recording_self(source);
 
-	return src->why[0] ? src->why : stream_why(src->reader);
+	if (src->why[0])
+		return src->why;
+	return src->list ? event_list_why(src->list) : stream_why(src->reader);
 }
 
 u64 source_recording_unknown(const struct source *source)
 {
-	return stream_progress(source_recording_self(source)->reader).nr_unknown;
+	const struct recording_source *src = source_recording_self(source);
+
+	return src->list ? 0 : stream_progress(src->reader).nr_unknown;
 }
 
 static int source_recording_poll_records(struct source *source, const struct sink *sink)
@@ -509,9 +462,9 @@ static void source_recording_free_source(struct source *source)
 
 	if (!src)
 		return;
-	kind_list_fini(&src->kinds);
 	stream_scan_fini(&src->scan);
 	stream_reader_free(src->reader);
+	event_list_reader_free(src->list);
 	stream_names_fini(&src->names);
 	free(src);
 }

@@ -44,17 +44,6 @@ static u32 source_recording_scan_find_row(const struct stream_scan_state *st, co
 	return found ? found->row : WHY_NO_ROW;
 }
 
-static struct scan_sum source_recording_scan_sum_of(const struct stream_sum *sum)
-{
-	return (struct scan_sum){ sum->blocks, sum->bytes };
-}
-
-static void source_recording_scan_copy_sums(struct scan_sums *out, const struct stream_sum *sums)
-{
-	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++)
-		out->of[i] = source_recording_scan_sum_of(&sums[i]);
-}
-
 static int index_rows(struct stream_scan_state *st, const struct heap *heap)
 {
 	size_t nr = heap_row_count(heap);
@@ -93,20 +82,20 @@ int stream_scan_begin(struct stream_scan_state *st, const struct session *s, str
 	l->max_pause_ns = rec->max_pause_ns;
 	l->word_size = rec->word_size == 4 ? 4 : 8;
 	l->has_before = rec->flags & STREAM_SCAN_BEFORE;
-	l->left_out = source_recording_scan_sum_of(&rec->left_out);
-	l->fresh = source_recording_scan_sum_of(&rec->fresh);
-	l->again = source_recording_scan_sum_of(&rec->again);
+	l->left_out = rec->left_out;
+	l->fresh = rec->fresh;
+	l->again = rec->again;
 	l->result.is_complete = rec->flags & STREAM_SCAN_COMPLETE;
 	l->result.scanned_bytes = rec->scanned_bytes;
 	l->result.skipped_bytes = rec->skipped_bytes;
 	l->result.nr_unstopped = rec->nr_unstopped;
 	l->result.nr_overlaps = rec->nr_overlaps;
-	l->result.behind = source_recording_scan_sum_of(&rec->behind);
+	l->result.behind = rec->behind;
 	for (u32 i = 0; i < SCAN_NR_HEADERS; i++)
 		l->result.headers[i] = (u16)(rec->headers >> 16 * i);
-	l->result.tagged = source_recording_scan_sum_of(&rec->tagged);
+	l->result.tagged = rec->tagged;
 	l->result.tag_mask = rec->tag_mask;
-	source_recording_scan_copy_sums(&l->result.sums, rec->sums);
+	l->result.sums = rec->sums;
 	return index_rows(st, session_heap_of(p));
 }
 
@@ -121,8 +110,8 @@ int stream_scan_row(struct stream_scan_state *st, const u16 *fn_of, const struct
 	if (row == WHY_NO_ROW)
 		return 0;
 	out = &st->leaks->rows[row];
-	source_recording_scan_copy_sums(&out->sums, rec->sums);
-	out->through = source_recording_scan_sum_of(&rec->through);
+	out->sums = rec->sums;
+	out->through = rec->through;
 	return 0;
 }
 
@@ -135,7 +124,7 @@ int stream_scan_link(struct stream_scan_state *st, const u16 *fn_of, const struc
 		return -EBADMSG;
 	link.row = source_recording_scan_find_row(st, fn_of, rec->stack, rec->fn);
 	link.leader = source_recording_scan_find_row(st, fn_of, rec->leader_stack, rec->leader_fn);
-	link.sum = source_recording_scan_sum_of(&rec->sum);
+	link.sum = rec->sum;
 	if (link.row == WHY_NO_ROW || link.leader == WHY_NO_ROW)
 		return 0;
 	if (array_reserve(l->links, st->max_links, l->nr_links + 1))

@@ -18,3 +18,16 @@ struct losses {
 	u64 left_out; /* allocations that pass no filter (struct tuning); no loss, but counted like one */
 	u64 tracers;  /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };
+
+/* Add all of @l to @to; and take it off again. */
+static inline void losses_add(struct losses *to, const struct losses *l)
+{
+	for (u32 i = 0; i < sizeof(*l) / sizeof(u64); i++)
+		((u64 *)to)[i] += ((const u64 *)l)[i];
+}
+
+static inline void losses_sub(struct losses *to, const struct losses *l)
+{
+	for (u32 i = 0; i < sizeof(*l) / sizeof(u64); i++)
+		((u64 *)to)[i] -= ((const u64 *)l)[i];
+}

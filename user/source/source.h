@@ -92,8 +92,6 @@ struct source_ops {
 	int (*born)(struct source *s, struct target *t);
 	/* The name of the program that @pid, which may have ended, executed last. May be NULL. */
 	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
-	/* Fill in the program of @t, a new image, from the recording, where only that knows it. 0 or -ENOMEM. */
-	int (*image)(struct source *s, struct target *t);
 	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
 	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
 	/*

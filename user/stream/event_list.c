@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Turn records into lines of text. user/session/source_replay_read.c reads them, and describes the format. */
+/* Turn records into lines of text. user/stream/event_list_read.c reads them, and describes the format. */
 #include "user/stream/event_list.h"
 
 #include <errno.h>
@@ -336,15 +336,12 @@ void event_list_event(struct event_list *l, const struct event_header *rec)
 void event_list_losses(struct event_list *l, pid_t pid, const struct losses *total)
 {
 	struct listed *p = event_list_find(l, (u32)pid);
-	struct losses more;
+	struct losses more = *total;
 
 	if (!p)
 		return;
 	settle_exec(l, p);
-	more = (struct losses){ .allocs = total->allocs - p->losses.allocs,
-				.frees = total->frees - p->losses.frees,
-				.stacks = total->stacks - p->losses.stacks,
-				.other = total->other - p->losses.other };
+	losses_sub(&more, &p->losses);
 	p->losses = *total;
 	if (more.allocs || more.frees || more.stacks || more.other)
 		fprintf(l->out, "lost %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", p->pid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The events of a recording as text, one per line: what `report --events` prints and source_replay_read.c reads. */
+/* The events of a recording as text, one per line: what `report --events` prints and event_list_read.c reads. */
 #pragma once
 
 #include <stdio.h>

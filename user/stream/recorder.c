@@ -23,7 +23,6 @@
 #include "user/stream/seek.h"
 #include "user/source/record.h"
 #include "user/source/source.h"
-#include "user/stream/stream_losses.h"
 #include "user/stream/stream_target.h"
 #include "user/stream/stream_write.h"
 #include "user/stream/stream_zstd.h"
@@ -60,7 +59,6 @@ struct recorder {
 	struct seek_head seek; /* of the next seek point; its start and marks are those of this part so far */
 };
 
-_Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
 _Static_assert(STREAM_BUILD_ID_MAX == (int)BUILD_ID_MAX, "build IDs are copied");
 
 /* The time now, by the clock of the events. */
@@ -326,7 +324,7 @@ void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
 {
-	const struct stream_losses rec = stream_losses_put(pid, l, flags);
+	const struct stream_losses rec = { .pid = (u32)pid, .flags = flags, .l = *l };
 
 	if (r && r->list)
 		event_list_losses(r->list, pid, l);
@@ -334,21 +332,12 @@ void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 f
 		recorder_put(r, STREAM_LOSSES, &rec);
 }
 
-static struct stream_sum recorder_sum_of(const struct scan_sum *sum)
+/* Is a sum not 0? */
+static bool has_sums(const struct leak_row *row)
 {
-	return (struct stream_sum){ sum->blocks, sum->bytes };
-}
+	static const struct scan_sums none;
 
-/* True if a sum is not 0. */
-static bool recorder_copy_sums(struct stream_sum *out, const struct scan_sums *sums)
-{
-	bool is_any = false;
-
-	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++) {
-		out[i] = recorder_sum_of(&sums->of[i]);
-		is_any |= out[i].blocks || out[i].bytes;
-	}
-	return is_any;
+	return row->through.blocks || memcmp(&row->sums, &none, sizeof(none));
 }
 
 static void put_scan_rows(struct recorder *r, const struct leaks *l, const struct heap *heap)
@@ -357,9 +346,10 @@ static void put_scan_rows(struct recorder *r, const struct leaks *l, const struc
 		struct heap_row row = heap_row_get(heap, i);
 		struct stream_scan_row rec = { .stack = stream_stack_number(r->writer, row.stack),
 					       .fn = row.fn,
-					       .through = recorder_sum_of(&l->rows[i].through) };
+					       .sums = l->rows[i].sums,
+					       .through = l->rows[i].through };
 
-		if (recorder_copy_sums(rec.sums, &l->rows[i].sums) || rec.through.blocks)
+		if (has_sums(&l->rows[i]))
 			recorder_put(r, STREAM_SCAN_ROW, &rec);
 	}
 	for (size_t i = 0; i < l->nr_links; i++) {
@@ -372,7 +362,7 @@ static void put_scan_rows(struct recorder *r, const struct leaks *l, const struc
 							 .leader_stack =
 								 stream_stack_number(r->writer, leader.stack),
 							 .leader_fn = leader.fn,
-							 .sum = recorder_sum_of(&l->links[i].sum) });
+							 .sum = l->links[i].sum });
 	}
 }
 
@@ -416,10 +406,10 @@ static void put_why(struct recorder *r, const struct leak_why *why, const struct
 /* Facts about the pointers of the program. */
 static void recorder_put_hints(struct stream_scan *rec, const struct scan_result *r)
 {
-	rec->behind = recorder_sum_of(&r->behind);
+	rec->behind = r->behind;
 	for (u32 i = 0; i < SCAN_NR_HEADERS; i++)
 		rec->headers |= (u64)r->headers[i] << 16 * i;
-	rec->tagged = recorder_sum_of(&r->tagged);
+	rec->tagged = r->tagged;
 	rec->tag_mask = r->tag_mask;
 }
 
@@ -444,10 +434,10 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	rec.why = l->why;
 	if (!IS_AGENT)
 		recorder_put_hints(&rec, &l->result);
-	rec.left_out = recorder_sum_of(&l->left_out);
-	rec.fresh = recorder_sum_of(&l->fresh);
-	rec.again = recorder_sum_of(&l->again);
-	recorder_copy_sums(rec.sums, &l->result.sums);
+	rec.left_out = l->left_out;
+	rec.fresh = l->fresh;
+	rec.again = l->again;
+	rec.sums = l->result.sums;
 	recorder_put(r, STREAM_SCAN, &rec);
 	put_scan_rows(r, l, heap);
 	for (size_t i = 0; !IS_AGENT && i < l->nr_whys; i++)

@@ -20,10 +20,10 @@
 	}
 #define SUM(type, member) NUMBER(type, member.blocks), NUMBER(type, member.bytes)
 #define SUMS(type, member)                                                                                   \
-	SUM(type, member[0]), SUM(type, member[1]), SUM(type, member[2]), SUM(type, member[3]),              \
-		SUM(type, member[4]), SUM(type, member[5])
+	SUM(type, member.of[0]), SUM(type, member.of[1]), SUM(type, member.of[2]), SUM(type, member.of[3]),  \
+		SUM(type, member.of[4]), SUM(type, member.of[5])
 
-_Static_assert(STREAM_NR_VERDICTS == 6, "as many as SUMS has");
+_Static_assert((int)NR_SCAN_VERDICTS == 6, "as many as SUMS has");
 _Static_assert(offsetof(struct stream_module, build_id_len) ==
 		       offsetof(struct stream_module, build_id) + STREAM_BUILD_ID_MAX,
 	       "bytes and their number");
@@ -85,13 +85,13 @@ static const struct stream_field life_fields[] = {
 };
 
 static const struct stream_field losses_fields[] = {
-	NUMBER(stream_losses, pid),	  NUMBER(stream_losses, flags),
-	NUMBER(stream_losses, allocs),	  NUMBER(stream_losses, frees),
-	NUMBER(stream_losses, stacks),	  NUMBER(stream_losses, other),
-	NUMBER(stream_losses, abandoned), NUMBER(stream_losses, unfollowed),
-	NUMBER(stream_losses, sharers),	  NUMBER(stream_losses, overwritten),
-	NUMBER(stream_losses, tracers),	  NUMBER(stream_losses, by_probes),
-	NUMBER(stream_losses, late),	  NUMBER(stream_losses, left_out),
+	NUMBER(stream_losses, pid),	    NUMBER(stream_losses, flags),
+	NUMBER(stream_losses, l.allocs),    NUMBER(stream_losses, l.frees),
+	NUMBER(stream_losses, l.stacks),    NUMBER(stream_losses, l.other),
+	NUMBER(stream_losses, l.abandoned), NUMBER(stream_losses, l.unfollowed),
+	NUMBER(stream_losses, l.sharers),   NUMBER(stream_losses, l.overwritten),
+	NUMBER(stream_losses, l.tracers),   NUMBER(stream_losses, l.by_probes),
+	NUMBER(stream_losses, l.late),	    NUMBER(stream_losses, l.left_out),
 };
 
 static const struct stream_field scan_fields[] = {

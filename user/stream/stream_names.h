@@ -1,52 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The meaning of the numbers in a stream that is read: functions, modules, mappings. For recordings and connections. */
+/* The records of a stream that give numbers and processes their names: functions, modules, mappings, allocators. */
 #pragma once
 
 #include "user/stream/stream_record.h"
 #include "user/target/allocator.h"
 #include "user/target/module.h"
 
+struct target;
+
 enum { STREAM_MAX_MAPPINGS = 65536 }; /* of one process */
 
-/* The names of one stream. Begins with zeros, modules and fns; stream_names_fini(). */
+/* The processes that the stream is about are those of a session, or of a connection. */
+struct stream_names_owner {
+	void *ctx;
+	/* The process that has @pid now. NULL: none. */
+	struct target *(*find)(void *ctx, u32 pid);
+	/* A record of @kind takes so much memory more, or less. 0, or -errno to refuse it. */
+	int (*charge)(void *ctx, enum stream_kind kind, s64 bytes);
+};
+
+/* The names of one stream. Begins with zeros, modules, fns, max_modules and owner; stream_names_fini(). */
 struct stream_names {
 	struct module_table *modules; /* borrowed */
 	struct alloc_table *fns;      /* borrowed; new functions go into it */
-	u16 fn_of[ALLOC_MAX_FNS];     /* rows of fns by number in the stream */
-	struct module **numbered;     /* owned list of borrowed modules, by number in the stream - 1 */
-	u32 nr_numbered, max_numbered;
-	struct mapping_list coming; /* owned; the mappings that have arrived of those expected */
-	u32 nr_expected;
+	u32 max_modules;	      /* of all streams in modules */
+	struct stream_names_owner owner;
+	u16 fn_of[ALLOC_MAX_FNS]; /* rows of fns by number in the stream */
+	struct module **numbered; /* owned list of borrowed modules, by number in the stream - 1 */
+	char **kinds;		  /* owned, each too; names of allocators, which targets borrow */
+	u32 nr_numbered, max_numbered, nr_kinds;
+	bool is_later;	 /* modules of another stream about these processes are known */
+	bool is_mapping; /* mappings of the process @mapped are coming */
+	u32 mapped, nr_expected;
+	struct mapping_list coming; /* owned; those that have come */
+	const char *why;	    /* what is wrong with the last record; NULL = the owner knows */
 };
 
 void stream_names_fini(struct stream_names *n);
 
-/* A new stream begins, with numbers of its own. */
+/* A new stream about the same processes begins, with numbers of its own. */
 void stream_names_clear(struct stream_names *n);
 
-/*
- * STREAM_FUNCTION. A function of another kind than ours of its name becomes a row of its own. Without a name: row 0.
- * 0; -EINVAL: a kind or a family that is not known; -ENOSPC: no more rows; -ENOMEM.
- */
-int stream_names_function(struct stream_names *n, const struct stream_function *f) __must_check;
-
-/* The next number is the module @m. 0 or -ENOMEM. */
-int stream_names_module(struct stream_names *n, struct module *m) __must_check;
-
-/* The module of @number, NULL for 0. The reader of the stream has checked that the number was introduced. */
-struct module *stream_names_get(const struct stream_names *n, u32 number);
-
-/* STREAM_MAPS: expect @nr mappings, at most STREAM_MAX_MAPPINGS; forget those that were coming. 0 or -ENOMEM. */
-int stream_names_expect(struct stream_names *n, u32 nr) __must_check;
-
-/* STREAM_MAPPING. 0; -EINVAL: not expected, or not behind the mapping before it. */
-int stream_names_mapping(struct stream_names *n, const struct stream_mapping *m) __must_check;
-
-/* Have all expected mappings come? */
-static inline bool stream_names_have_all(const struct stream_names *n)
+/* Is a record of @kind one for stream_names_take()? Between mappings nothing else may come: it says so. */
+static inline bool stream_names_takes(const struct stream_names *n, enum stream_kind kind)
 {
-	return n->coming.nr == n->nr_expected;
+	return n->is_mapping || kind == STREAM_FUNCTION || kind == STREAM_MODULE || kind == STREAM_MAPS ||
+	       kind == STREAM_MAPPING || kind == STREAM_ALLOCATOR;
 }
 
-/* Give all mappings that have come to @list, in place of its own. Its epoch stays. */
-void stream_names_install(struct stream_names *n, struct mapping_list *list);
+/*
+ * Take a record that the reader of the stream has checked. *@changed is the process whose mappings, or allocators, are
+ * others now, with the next epoch; NULL if there is none. A function of another kind than ours of its name becomes a
+ * row of its own, one without a name is row 0; kinds of allocators that are no words become "other". 0; -EBADMSG: it
+ * cannot be true, see why; -ENOMEM; or what the owner gives.
+ */
+int stream_names_take(struct stream_names *n, enum stream_kind kind, const void *rec,
+		      struct target **changed) __must_check;

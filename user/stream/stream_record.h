@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/event.h"
+#include "user/source/losses.h"
 #include "user/stream/stream_format.h"
 #include "user/stream/stream_scan.h"
 
@@ -89,8 +90,7 @@ enum stream_losses_flag {
 struct stream_losses {
 	u32 pid;
 	u8 flags; /* enum stream_losses_flag */
-	u64 allocs, frees, stacks, other, abandoned, unfollowed, sharers, overwritten, tracers, by_probes,
-		late, left_out;
+	struct losses l;
 };
 
 /* From STREAM_MARK_PROGRAM on: markers of a program, in connections only: its own marks, too, have the process. */

@@ -2,7 +2,7 @@
 /* Records with leak verdicts, made from struct leaks. Part of user/stream/stream_record.h. */
 #pragma once
 
-#include "user/lib/types.h"
+#include "user/scan/scan_result.h"
 
 enum stream_scan_flag {
 	STREAM_SCAN_VERDICT = 1,
@@ -12,20 +12,14 @@ enum stream_scan_flag {
 	STREAM_SCAN_BEFORE = 16, /* there was a scan before */
 };
 
-enum { STREAM_NR_VERDICTS = 6 }; /* order of enum scan_verdict */
-
-struct stream_sum {
-	u64 blocks, bytes;
-};
-
 struct stream_scan {
 	u32 pid;
 	u8 flags;     /* enum stream_scan_flag */
 	u8 word_size; /* of the process */
 	u64 pause_ns, max_pause_ns, scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps;
-	struct stream_sum sums[STREAM_NR_VERDICTS];
-	struct stream_sum left_out, fresh, again;
-	struct stream_sum behind, tagged;
+	struct scan_sums sums;
+	struct scan_sum left_out, fresh, again;
+	struct scan_sum behind, tagged;
 	u64 headers; /* 16 bits each, the first one in the low bits */
 	u64 tag_mask;
 	const char *why; /* why there is no verdict */
@@ -34,14 +28,14 @@ struct stream_scan {
 struct stream_scan_row {
 	u64 stack; /* as heap events name it */
 	u32 fn;
-	struct stream_sum sums[STREAM_NR_VERDICTS];
-	struct stream_sum through; /* struct leak_row */
+	struct scan_sums sums;
+	struct scan_sum through; /* struct leak_row */
 };
 
 struct stream_scan_link {
 	u64 stack, leader_stack;
 	u32 fn, leader_fn;
-	struct stream_sum sum;
+	struct scan_sum sum;
 };
 
 enum stream_why_flag { STREAM_WHY_ASKED = 1, STREAM_WHY_HAS_ROW = 2, STREAM_WHY_HAS_PATH = 4 };

@@ -12,19 +12,14 @@
 
 #include <cmocka.h>
 
-#include "user/session/source_replay.h"
-#include "user/heap/stacks.h"
-#include "user/names/symbolize.h"
 #include "user/report/format.h"
-#include "user/target/target.h"
+#include "user/session/session_live.h"
+#include "user/session/session_replay.h"
 
 enum { PID = 4321 };
 
-static struct module_table *modules;
-static struct source *source;
-static struct heap *heap;
-static struct stack_table *stacks;
-static struct symbolizer *symbolizer;
+static const struct session_options options = { .command = "report" };
+static struct session *session;
 static char *text;
 
 /* Functions of this program stand for those of the target. */
@@ -77,51 +72,19 @@ static void write_events(FILE *file)
 	fprintf(file, "exit %d 256\n", PID);
 }
 
-static int take(void *ctx, const struct event_header *rec, size_t len)
-{
-	struct target *target = ctx;
-
-	(void)len;
-	if (rec->kind == EVENT_STACK)
-		return stack_table_add(stacks, (const struct stack_event *)rec, &target->maps);
-	if (rec->kind == EVENT_EXIT) {
-		target->has_exited = true;
-		target->exit_status = (int)((const struct process_event *)rec)->exit_status;
-	} else {
-		return heap_event(heap, (const struct heap_event *)rec);
-	}
-	return 0;
-}
-
-static void replay(void)
+static int begin(void **state)
 {
 	int fd = memfd_create("events", MFD_CLOEXEC);
 	char path[64];
 	FILE *file = fdopen(fd, "w");
-	struct sink sink = { .record = take };
 
+	(void)state;
 	assert_non_null(file);
 	write_events(file);
 	assert_int_equal(fflush(file), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	assert_int_equal(source_replay_open(&source, path, modules, NULL), 0);
+	assert_int_equal(session_new_replay(&session, &options, NULL, path), 0);
 	fclose(file);
-	sink.ctx = source_replay_target(source, 0);
-	assert_non_null(sink.ctx);
-	assert_int_equal(source_replay.attach(source, sink.ctx), 0);
-	while (!source_replay_is_done(source))
-		assert_true(source_replay.poll(source, &sink) >= 0);
-}
-
-static int begin(void **state)
-{
-	static const struct symbolizer_options no_options;
-
-	(void)state;
-	if (module_table_new(&modules) || heap_new(&heap, NULL) || stack_table_new(&stacks) ||
-	    symbolizer_new(&symbolizer, modules, &no_options))
-		return -1;
-	replay();
 	return 0;
 }
 
@@ -129,36 +92,33 @@ static int end(void **state)
 {
 	(void)state;
 	free(text);
-	symbolizer_free(symbolizer);
-	stack_table_free(stacks);
-	heap_free(heap);
-	source_replay.free(source);
-	module_table_free(modules);
+	session_free(session);
 	return 0;
+}
+
+struct writing {
+	int (*write)(FILE *out, const struct report *report);
+	FILE *out;
+};
+
+static int write_to(void *ctx, const struct report *report)
+{
+	const struct writing *w = ctx;
+
+	return w->write(w->out, report);
 }
 
 static void write_report(int (*write)(FILE *, const struct report *))
 {
-	const struct losses lost = source_replay.losses(source, PID);
-	const struct report_process process = { source_replay_target(source, 0), heap, stacks, &lost };
-	const struct report report = {
-		.backend = "replay",
-		.time_ns = 3000000000,
-		.duration_ns = 3000000000,
-		.processes = &process,
-		.nr_processes = 1,
-		.symbolizer = symbolizer,
-		.modules = modules,
-	};
+	struct writing w = { .write = write };
 	size_t len;
-	FILE *out;
 
 	free(text);
 	text = NULL;
-	out = open_memstream(&text, &len);
-	assert_non_null(out);
-	assert_int_equal(write(out, &report), 0);
-	fclose(out);
+	w.out = open_memstream(&text, &len);
+	assert_non_null(w.out);
+	assert_int_equal(session_show(session, 0, write_to, &w), 0);
+	fclose(w.out);
 }
 
 static void has(const char *part)

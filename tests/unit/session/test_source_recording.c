@@ -52,7 +52,7 @@ static int setup(void **state)
 	o.fns = w->fns;
 	w->session->is_replayed = true;
 	w->session->ops = &source_recording;
-	return source_recording_new(&w->session->source, w->session, MAX_MEMORY) ||
+	return source_recording_new(&w->session->source, w->session, MAX_MEMORY, false) ||
 	       stream_writer_new(&w->writer, &o);
 }
 

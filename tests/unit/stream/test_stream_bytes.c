@@ -103,20 +103,20 @@ static const struct stream_module module = { .module = 1,
 					     .link = "/c" };
 static const struct stream_losses losses = { .pid = 5,
 					     .flags = STREAM_TAINT,
-					     .allocs = 1,
-					     .frees = 2,
-					     .stacks = 3,
-					     .other = 4,
-					     .abandoned = 2,
-					     .overwritten = 1,
-					     .tracers = 1,
-					     .late = 3 };
+					     .l.allocs = 1,
+					     .l.frees = 2,
+					     .l.stacks = 3,
+					     .l.other = 4,
+					     .l.abandoned = 2,
+					     .l.overwritten = 1,
+					     .l.tracers = 1,
+					     .l.late = 3 };
 static const struct stream_scan scan = { .pid = 5,
 					 .flags = STREAM_SCAN_VERDICT | STREAM_SCAN_COMPLETE,
 					 .word_size = 8,
 					 .pause_ns = 123456,
 					 .scanned_bytes = 1 << 20,
-					 .sums = { { 1, 16 }, { 2, 32 } },
+					 .sums = { { { 1, 16 }, { 2, 32 } } },
 					 .why = "" };
 static const struct stream_scan_why why = { .stack = STACK_FIRST_ID,
 					    .fn = 1,
@@ -143,7 +143,7 @@ static const struct {
 }, after_events[] = {
 	{ STREAM_LOSSES, &losses },
 	{ STREAM_SCAN, &scan },
-	{ STREAM_SCAN_ROW, &(const struct stream_scan_row){ STACK_FIRST_ID, 1, { { 1, 16 } }, { 0, 0 } } },
+	{ STREAM_SCAN_ROW, &(const struct stream_scan_row){ STACK_FIRST_ID, 1, { { { 1, 16 } } }, { 0, 0 } } },
 	{ STREAM_SCAN_LINK,
 	  &(const struct stream_scan_link){ STACK_FIRST_ID, STACK_FIRST_ID + 1, 1, 1, { 1, 8 } } },
 	{ STREAM_SCAN_WHY, &why },
@@ -266,11 +266,11 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 		assert_int_equal(p->start_time, process.start_time);
 		break;
 	case STREAM_LOSSES:
-		assert_int_equal(l->other, losses.other);
-		assert_int_equal(l->abandoned, losses.abandoned);
-		assert_int_equal(l->overwritten, losses.overwritten);
-		assert_int_equal(l->tracers, losses.tracers);
-		assert_int_equal(l->late, losses.late);
+		assert_int_equal(l->l.other, losses.l.other);
+		assert_int_equal(l->l.abandoned, losses.l.abandoned);
+		assert_int_equal(l->l.overwritten, losses.l.overwritten);
+		assert_int_equal(l->l.tracers, losses.l.tracers);
+		assert_int_equal(l->l.late, losses.l.late);
 		break;
 	case STREAM_STACK:
 		assert_int_equal(stack->id, s->nr_stacks++ ? SECOND_STACK : FIRST_STACK);
