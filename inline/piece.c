@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;
 	rec->stack = ev->stack;
-	__atomic_store_n(&r->written, written + 1, __ATOMIC_RELEASE);
+	ring_add(r, 1);
 	fetch_ahead(r, written + 1);
 	return true;
 }

@@ -416,7 +416,7 @@ static bool stack_send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 		ips[i % PIECE_STACK_FRAMES] = w->last[(w->nr - 1 - i) % WALK_FRAMES].pc;
 	}
 	head->stamp = next_stamp();
-	__atomic_store_n(&r->written, r->written + nr_records, __ATOMIC_RELEASE);
+	ring_add(r, nr_records);
 	return true;
 }
 
