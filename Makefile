@@ -108,12 +108,14 @@ $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 
 comma := ,
 # The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos,
-# which takes longer than all else that a hook does; clang does not know this option.
-PIECE_CLEARS := -mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign
+# which takes longer than all else that a hook does. The stack of a program may be small: so functions that are called
+# once are apart, and none has padding. clang does not know these options.
+PIECE_GCC := -mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign -fno-inline-functions-called-once \
+             -mpreferred-stack-boundary=3
 # Expanded when it compiles, like HAS_STATIC below: make deps may have installed the compiler since.
 PIECE_FLAGS = -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
                -fno-asynchronous-unwind-tables -mgeneral-regs-only \
-               $(if $(IS_X86),-fcf-protection=none $(shell $(CC) $(PIECE_CLEARS) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_CLEARS)), \
+               $(if $(IS_X86),-fcf-protection=none $(shell $(CC) $(PIECE_GCC) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_GCC)), \
                -mbranch-protection=none -mno-outline-atomics -ffixed-x18)
 PIECE_SRCS := inline/entry_$(ARCH).S inline/piece.c inline/stack.c
 $(O)/inline/piece.bin: $(PIECE_SRCS) inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/$(ARCH)/*.h)

@@ -33,7 +33,8 @@
 #define WALK_FENCE()	   __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #endif
 
-enum { STEP_ON = NR_STACK_ENDS };
+/* The state of a walk that goes on. STEP_UNKNOWN: by step_unknown(), where WALK_UNKNOWN_APART is defined. */
+enum { STEP_ON = NR_STACK_ENDS, STEP_UNKNOWN };
 
 /* The adaptor. The word of the target at @addr, false if it cannot be read. */
 WALK_STEP bool word_at(struct walk *w, u64 addr, u64 *word);
@@ -398,7 +399,11 @@ WALK_STEP int step(struct walk *w, const struct unwind_maps *maps)
 		return end;
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
+#ifdef WALK_UNKNOWN_APART
+		return STEP_UNKNOWN;
+#else
 		return step_unknown(w, f, maps);
+#endif
 	case CFI_OUTERMOST:
 		return STACK_COMPLETE;
 	case CFI_UNSUPPORTED:
@@ -409,14 +414,6 @@ WALK_STEP int step(struct walk *w, const struct unwind_maps *maps)
 		return step_frame(w, f, rule);
 	}
 }
-
-/* The data of a loop over frames, on the stack of the program. */
-struct walk_loop {
-	struct walk *w;
-	const struct unwind_maps *maps;
-	u32 depth;
-	u32 pid; /* of the process that has these mappings */
-};
 
 #ifndef WALK_KEEPS_MORE
 /* A stack that was cut at the depth is cut at another place when it grows or shrinks. */
@@ -446,12 +443,32 @@ WALK_STEP bool is_last_frame(struct walk *w, u32 depth)
 	return may_keep(w, depth);
 }
 
+/* A step has come to @state. Was it the last one? */
+WALK_STEP long end_round(struct walk_loop *loop, int state)
+{
+	struct walk *w = loop->w;
+
+	w->state = state == STEP_ON && w->nr_fresh >= loop->depth ? STACK_DEPTH : state;
+	return w->state != STEP_ON;
+}
+
+#ifdef WALK_UNKNOWN_APART
+/* A round from a frame in code without unwind information. */
+WALK_CALL long unknown_round(struct walk_loop *loop)
+{
+	struct walk_frame *f = &loop->w->fresh[(loop->w->nr_fresh - 1) % WALK_FRAMES];
+
+	return end_round(loop, step_unknown(loop->w, f, loop->maps));
+}
+#endif
+
 /* One round: skip a frame of the last stack that lies below sp, or find that the frames match, or take a step. */
 static long walk_round(u32 round, void *data)
 {
 	struct walk_loop *loop = data;
 	struct walk *w = loop->w;
 	u64 i = w->candidate - 1;
+	int state;
 
 	(void)round;
 	if (w->candidate) {
@@ -465,10 +482,12 @@ static long walk_round(u32 round, void *data)
 			return 1;
 		}
 	}
-	w->state = step(w, loop->maps);
-	if (w->state == STEP_ON && w->nr_fresh >= loop->depth)
-		w->state = STACK_DEPTH;
-	return w->state != STEP_ON;
+	state = step(w, loop->maps);
+#ifdef WALK_UNKNOWN_APART
+	if (state == STEP_UNKNOWN)
+		return unknown_round(loop);
+#endif
+	return end_round(loop, state);
 }
 
 /* The address where the return address of @f was read, which led to @caller. */

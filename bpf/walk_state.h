@@ -86,3 +86,11 @@ struct walk {
 	struct remembered remembered[REMEMBERED];
 #endif
 };
+
+/* The data of a loop over frames. */
+struct walk_loop {
+	struct walk *w;
+	const struct unwind_maps *maps;
+	u32 depth;
+	u32 pid; /* of the process that has these mappings */
+};

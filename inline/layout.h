@@ -79,6 +79,7 @@ struct piece_shared {
 	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
 	_Alignas(64) u64 waited; /* rounds of all threads that have waited */
 	u32 nr_waiting;		 /* threads that do */
+	u32 nr_parts;		 /* of rings that were written: PIECE_RING_PART */
 	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
 	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */

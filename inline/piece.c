@@ -3,33 +3,22 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/hold.h"
+#include "inline/places.h"
 #include "inline/shape.h"
-#include "inline/wait.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
 #include "call/life.h"
 
-/* A thread in a hook. */
-struct hook {
-	u64 sp, ip, ret;
-	const struct piece_regs *regs;
-	struct piece_ring *ring;
-	struct piece_walk *walk;
-	bool has_room;	 /* in the ring for a record: no wait */
-	bool has_stacks; /* allocations have one */
-};
-
-/* struct call is never defined: it stands for struct hook. */
-static const struct call *piece_call_of(const struct hook *h)
+/* struct call is never defined: it stands for struct piece_hook. */
+static const struct call *piece_call_of(const struct piece_hook *h)
 {
 	return (const struct call *)h;
 }
 
-static const struct hook *hook_of(const struct call *c)
+static const struct piece_hook *hook_of(const struct call *c)
 {
-	return (const struct hook *)c;
+	return (const struct piece_hook *)c;
 }
 
 /* The compiler makes calls of these. */
@@ -128,7 +117,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;
 	rec->stack = ev->stack;
-	__atomic_store_n(&r->written, written + 1, __ATOMIC_RELEASE);
+	ring_add(r, 1);
 	fetch_ahead(r, written + 1);
 	return true;
 }
@@ -139,22 +128,29 @@ static void add_loss(u64 *counter)
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
+/* The stack of the call whose registers are @regs and whose stack pointer at entry is @sp. */
+static inline u64 hook_take_stack(struct piece_walk *walk, struct piece_ring *r,
+				  const struct piece_regs *regs, u64 sp)
+{
+	u64 id = piece_take_stack(walk, r, sp, regs_fp(regs), CODE_ADDRESS(regs->ret));
+
+	/* After the end of the trace there is no room for a stack, and no call that needs it. */
+	if (id == STACK_LOST && is_on())
+		add_loss(&shared()->lost_stacks);
+	return id;
+}
+
 static u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
 			   u32 how)
 {
-	const struct hook *h = hook_of(c);
-	u64 id;
+	const struct piece_hook *h = hook_of(c);
 
 	(void)t;
 	(void)p;
 	(void)how;
 	if (!h->has_stacks)
 		return STACK_NONE;
-	id = piece_take_stack(h->walk, h->ring, h->sp, regs_fp(h->regs), h->ret);
-	/* After the end of the trace there is no room for a stack, and no call that needs it. */
-	if (id == STACK_LOST && is_on())
-		add_loss(&shared()->lost_stacks);
-	return id;
+	return h->stack ? h->stack : hook_take_stack(h->walk, h->ring, h->regs, h->sp);
 }
 
 static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
@@ -170,7 +166,7 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 }
 
 /* The thread in @place, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
-static inline __attribute__((always_inline)) void hook_begin(struct hook *h, struct piece_place *place,
+static inline __attribute__((always_inline)) void hook_begin(struct piece_hook *h, struct piece_place *place,
 							     struct piece_ring *r,
 							     const struct piece_regs *regs, u64 sp, u64 ip)
 {
@@ -180,125 +176,13 @@ static inline __attribute__((always_inline)) void hook_begin(struct hook *h, str
 	h->regs = regs;
 	h->ring = r;
 	h->walk = &place->walk;
+	h->stack = STACK_NONE;
 	h->has_room = false;
 	h->has_stacks = false;
 }
 
-/* ---- threads ---- */
-
-enum { NO_THREAD = PIECE_MAX_THREADS };
-
-/* Where in the table the search for @key begins. */
-static u32 first_slot(u64 key)
-{
-	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
-	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
-}
-
-/* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
-static bool wait_for_place(u32 nr)
-{
-	struct piece_shared *s = shared();
-	struct piece_wait w = wait_begin();
-	bool is_there;
-
-	do
-		is_there = __atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) > nr;
-	while (!is_there && !s->is_full && wait_goes_on(&w));
-	wait_end(&w);
-	if (w.is_over)
-		s->is_dropping = 1;
-	return is_there;
-}
-
-/* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */
-static u32 take_place(u64 key)
-{
-	struct piece_shared *s = shared();
-	u32 nr = __atomic_load_n(&s->nr_used, __ATOMIC_RELAXED);
-
-	do
-		if (nr >= PIECE_MAX_THREADS || !wait_for_place(nr))
-			return NO_THREAD;
-	while (!__atomic_compare_exchange_n(&s->nr_used, &nr, nr + 1, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST));
-	place_at(nr)->thread.key = key;
-	/* Before the thread is known: from then on a signal handler of it may have calls. */
-	sequence_join(&s->sequence);
-	return nr;
-}
-
-/* Write @key to @slot, which is free. False: another thread was first, and *@seen is what it has written. */
-static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
-{
-	*seen = 0;
-	if (!__atomic_compare_exchange_n(&slot->key, seen, PIECE_CLAIMED, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		return false;
-	slot->nr = place;
-	slot->place = (u64)(uintptr_t)place_at(place);
-	slot->ring = (u64)(uintptr_t)&shared()->rings[place];
-	__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
-	return true;
-}
-
-/*
- * The place of the thread with @key; NO_THREAD if it has none, and @is_new false or no room left. A signal handler of
- * the thread may take one while the thread does: then the thread has two, and one is of no use.
- */
-static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
-{
-	struct piece_key *keys = private()->keys;
-	u32 at = first_slot(key), place = NO_THREAD;
-
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
-		u64 seen = __atomic_load_n(&keys[at].key, __ATOMIC_ACQUIRE);
-
-		if (!seen) {
-			if (is_new && place == NO_THREAD)
-				place = take_place(key);
-			if (place == NO_THREAD || piece_claim(&keys[at], key, place, &seen))
-				return place;
-		}
-		if (seen == key)
-			return (u32)keys[at].nr;
-	}
-	return NO_THREAD;
-}
-
-/* The thread pointer names the thread. Bit 0 keeps the key from being 0. */
-static u64 thread_key(void)
-{
-	return thread_pointer() | 1;
-}
-
-/* The key of a thread's place @nr: hooks that interrupt each other have places of their own. */
-static u64 nested_key(u64 key, u32 nr)
-{
-	return key + 2 * nr;
-}
-
-/* A place of the thread that no other hook has, for the hook at @hook. *@is_left: the last one was left by a jump. */
-static u32 thread_begin(u64 hook, bool *is_left)
-{
-	u64 key = thread_key();
-
-	*is_left = false;
-	for (u32 i = 0; i <= PIECE_MAX_NESTED; i++) {
-		u32 at = find_thread(nested_key(key, i), true);
-		struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
-
-		if (!t || place_hold(t, hook))
-			return at;
-		*is_left = place_inherit(t, hook);
-		if (*is_left)
-			return at;
-	}
-	return NO_THREAD;
-}
-
 /* A hook that was left by a jump has left things half done. */
-static void renew_place(const struct hook *h, struct piece_place *place)
+static __attribute__((noinline)) void renew_place(const struct piece_hook *h, struct piece_place *place)
 {
 	life_end(piece_call_of(h), &place->thread.calls);
 	memset(&place->thread.calls, 0, sizeof(place->thread.calls));
@@ -440,36 +324,49 @@ u64 piece_real_return(u64 sp)
 
 /* ---- most calls ---- */
 
+static inline struct piece_place *slot_place(const struct piece_key *slot)
+{
+	return (struct piece_place *)(uintptr_t)slot->place;
+}
+
+static inline struct piece_ring *slot_ring(const struct piece_key *slot)
+{
+	return (struct piece_ring *)(uintptr_t)slot->ring;
+}
+
 /*
- * This thread, which is in the hook @h from now on, if it is known and in no other one, and its ring has room, else
- * NULL.
+ * Where the table of keys has this thread, which is in the hook at @regs from now on, if it is known and in no other
+ * one, and its ring has room, else NULL.
  */
-static inline __attribute__((always_inline)) struct piece_thread *
-plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
+static inline __attribute__((always_inline)) const struct piece_key *plain_hold(const struct piece_regs *regs)
 {
 	u64 key = thread_key();
 	const struct piece_key *slot = &private()->keys[first_slot(key)];
-	struct piece_place *place;
-	struct piece_ring *r;
 
 	if (__atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
 		return NULL;
-	place = (struct piece_place *)(uintptr_t)slot->place;
-	r = (struct piece_ring *)(uintptr_t)slot->ring;
-	if (!has_room_now(r, 1) || !place_hold(&place->thread, (u64)(uintptr_t)regs))
+	if (!has_room_at_last(slot_ring(slot)) ||
+	    !place_hold(&slot_place(slot)->thread, (u64)(uintptr_t)regs))
 		return NULL;
-	hook_begin(h, place, r, regs, sp, ip);
+	return slot;
+}
+
+/* The thread that has @slot is in the hook @h. */
+static inline __attribute__((always_inline)) struct piece_thread *
+plain_begin(struct piece_hook *h, const struct piece_key *slot, const struct piece_regs *regs, u64 sp, u64 ip)
+{
+	hook_begin(h, slot_place(slot), slot_ring(slot), regs, sp, ip);
 	h->has_room = true;
-	return &place->thread;
+	return &slot_place(slot)->thread;
 }
 
 /*
  * A function of this shape is entered, called by the only request of the thread: a malloc by an operator new, a free or
  * another operator by an operator delete. False, with nothing done, if it is another call.
  */
-static inline __attribute__((always_inline)) bool enter_inner(const struct hook *h, struct piece_thread *t,
-							      struct piece_regs *regs, u32 index,
-							      enum piece_shape shape)
+static inline __attribute__((always_inline)) bool enter_inner(const struct piece_hook *h,
+							      struct piece_thread *t, struct piece_regs *regs,
+							      u32 index, enum piece_shape shape)
 {
 	const struct call_probe *probe = &piece_shapes[shape];
 	struct inflight_level *l = &t->calls.levels[0];
@@ -496,28 +393,28 @@ static inline __attribute__((always_inline)) bool enter_inner(const struct hook 
 }
 
 /*
- * A function of this shape is entered. False, with nothing done, if it is no call by the program itself, nor as above.
- * The shape is a constant wherever this is called.
+ * A function of this shape is entered, by the thread that has @slot, which is let go. False, with nothing done, if it
+ * is no call by the program itself, nor as above. The shape is a constant wherever this is called.
  */
-static inline __attribute__((always_inline)) bool enter_plain(struct piece_regs *regs, u32 index,
+static inline __attribute__((always_inline)) bool enter_plain(const struct piece_key *slot,
+							      struct piece_regs *regs, u32 index,
 							      const struct piece_probe *p,
-							      enum piece_shape shape, bool has_stacks)
+							      enum piece_shape shape, u64 stack)
 {
 	struct call_probe probe = piece_shapes[shape];
 	bool is_done, returns = probe.flags & PROBE_AT_RETURN;
-	struct hook h;
-	struct piece_thread *t = plain_begin(&h, regs, regs_entry_sp(regs), p->ip);
+	struct piece_hook h;
+	struct piece_thread *t = plain_begin(&h, slot, regs, regs_entry_sp(regs), p->ip);
 
-	if (!t)
-		return false;
 	is_done = !t->calls.nr && (!returns || !t->nr_pending);
 	if (t->calls.nr) {
 		is_done = enter_inner(&h, t, regs, index, shape);
 	} else if (is_done) {
 		probe.fn = p->call.fn;
-		h.has_stacks = has_stacks;
+		h.has_stacks = stack != STACK_NONE;
+		h.stack = stack;
 		if (probe.kind == ALLOC_FREE)
-			life_enter_free(piece_call_of(&h), &t->calls, index, &probe, 0);
+			life_enter_free(piece_call_of(&h), &t->calls, index, &probe, stack != STACK_NONE);
 		else
 			life_enter_alloc(piece_call_of(&h), &t->calls, index, &probe, 1);
 		if (returns)
@@ -537,10 +434,9 @@ static inline u8 read_byte(const u8 *byte)
  * A malloc returns, and with it ends @l, the only request of the thread. @p and @shape are those of the request: this
  * malloc, or the operator new that has called it. The steps are those of life_leave().
  */
-static inline __attribute__((always_inline)) void finish_plain(const struct hook *h, struct piece_thread *t,
-							       struct inflight_level *l,
-							       const struct piece_probe *p,
-							       enum piece_shape shape)
+static inline __attribute__((always_inline)) void
+finish_plain(const struct piece_hook *h, struct piece_thread *t, struct inflight_level *l,
+	     const struct piece_probe *p, enum piece_shape shape)
 {
 	struct call_probe probe = piece_shapes[shape];
 	u64 addr = life_block(piece_call_of(h), &piece_shapes[SHAPE_MALLOC], l);
@@ -557,12 +453,14 @@ static inline __attribute__((always_inline)) u64 leave_plain(const struct piece_
 	const struct piece_pending *pending;
 	const struct piece_probe *p, *outer;
 	struct inflight_level *l;
-	struct hook h;
-	struct piece_thread *t = plain_begin(&h, regs, sp, 0);
+	const struct piece_key *slot = plain_hold(regs);
+	struct piece_thread *t;
+	struct piece_hook h;
 	u64 ret = 0;
 
-	if (!t)
+	if (!slot)
 		return 0;
+	t = plain_begin(&h, slot, regs, sp, 0);
 	pending = &t->pending[0];
 	l = &t->calls.levels[0];
 	p = &shared()->probes[pending->probe % PIECE_MAX_PROBES];
@@ -590,114 +488,188 @@ static bool is_seen(void)
 	return is_on() && !shared()->is_paused;
 }
 
-/* A call that begins is lost: of a thread without a place, or one in too many calls. */
-static void count_lost(const struct piece_regs *regs, u32 kind, const struct call_probe *p)
+/* Apart, so that none needs the stack that another one needs. */
+static __attribute__((noinline)) void begin_alloc(const struct piece_hook *h, struct inflight *calls,
+						  u32 index, const struct call_probe *p)
 {
+	life_enter_alloc(piece_call_of(h), calls, index, p, 1);
+}
+
+static __attribute__((noinline)) void begin_free(const struct piece_hook *h, struct inflight *calls,
+						 u32 index, const struct call_probe *p)
+{
+	life_enter_free(piece_call_of(h), calls, index, p, shared()->has_free_stacks);
+}
+
+static __attribute__((noinline)) void end_call(const struct piece_hook *h, struct inflight *calls, u32 index,
+					       const struct call_probe *p)
+{
+	life_leave(piece_call_of(h), calls, index, p, h->sp);
+}
+
+static __attribute__((noinline)) void begin_internal(const struct piece_hook *h, struct inflight *calls,
+						     u32 index, const struct call_probe *p)
+{
+	life_internal_call(piece_call_of(h), calls, index, p);
+}
+
+static void inline_piece_enter(struct piece_place *place, u32 index, const struct piece_probe *p, u32 kind)
+{
+	struct inflight *calls = &place->thread.calls;
+
+	if (kind == PIECE_INTERNAL_CALL)
+		begin_internal(&place->hook, calls, index, &p->call);
+	else if (kind == PIECE_RET)
+		end_call(&place->hook, calls, index, &p->call);
+	else if (kind == PIECE_FREE)
+		begin_free(&place->hook, calls, index, &p->call);
+	else
+		begin_alloc(&place->hook, calls, index, &p->call);
+}
+
+/* The function that is called, and why: enum piece_kind. */
+static u32 regs_index(const struct piece_regs *regs)
+{
+	return (u32)regs->index % PIECE_MAX_PROBES;
+}
+
+static u32 regs_kind(const struct piece_regs *regs)
+{
+	return (u32)regs->index >> PIECE_KIND_SHIFT;
+}
+
+static const struct piece_probe *regs_probe(const struct piece_regs *regs)
+{
+	return &shared()->probes[regs_index(regs)];
+}
+
+/* A call that begins is lost: of a thread without a place, or one in too many calls. */
+static void count_lost(const struct piece_regs *regs)
+{
+	const struct call_probe *p = &regs_probe(regs)->call;
+	u32 kind = regs_kind(regs);
+
 	if (kind == PIECE_ALLOC)
 		add_loss(&shared()->lost_allocs);
 	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))
 		add_loss(&shared()->lost_frees);
 }
 
-static void inline_piece_enter(struct piece_thread *t, const struct hook *h, u32 index,
-			       const struct piece_probe *p, u32 kind)
-{
-	const struct call *c = piece_call_of(h);
-
-	if (kind == PIECE_INTERNAL_CALL)
-		life_internal_call(c, &t->calls, index, &p->call);
-	else if (kind == PIECE_RET)
-		life_leave(c, &t->calls, index, &p->call, h->sp);
-	else if (kind == PIECE_FREE)
-		life_enter_free(c, &t->calls, index, &p->call, shared()->has_free_stacks);
-	else
-		life_enter_alloc(c, &t->calls, index, &p->call, 1);
-}
-
 /* As enter_any(), of a hook that has @place. */
-static bool enter_held(const struct hook *h, struct piece_place *place, struct piece_regs *regs, u32 index,
-		       u32 kind, const struct piece_probe *p)
+static __attribute__((noinline)) bool enter_held(struct piece_place *place, struct piece_regs *regs)
 {
+	const struct piece_probe *p = regs_probe(regs);
+	u32 kind = regs_kind(regs);
 	bool was_ours = regs->ret == (u64)(uintptr_t)piece_returned;
 	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
 	bool returns = kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN;
-	u32 nr = returns ? room_for_pending(place, h->sp, was_ours) : 0;
+	u32 nr = returns ? room_for_pending(place, place->hook.sp, was_ours) : 0;
 
 	if (nr == PIECE_MAX_PENDING) {
-		count_lost(regs, kind, &p->call);
+		count_lost(regs);
 		return false;
 	}
-	inline_piece_enter(&place->thread, h, index, p, kind);
+	inline_piece_enter(place, regs_index(regs), p, kind);
 	if (returns)
-		push_pending(&place->thread, nr, regs, h->sp, index);
+		push_pending(&place->thread, nr, regs, place->hook.sp, regs_index(regs));
 	return returns && !was_ours;
 }
 
-/* Returns as piece_enter(). */
-static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 index, u32 kind,
-						const struct piece_probe *p)
+/* Will this call, which no other one has made, have its stack taken? */
+static bool wants_stack(const struct piece_regs *regs)
+{
+	const struct piece_probe *p = regs_probe(regs);
+	u32 kind = regs_kind(regs);
+
+	if (kind > PIECE_FREE || (kind == PIECE_FREE && !shared()->has_free_stacks) || !shared()->depth)
+		return false;
+	return kind == PIECE_ALLOC || regs_arg(regs, p->call.old_arg);
+}
+
+/* Returns as piece_enter(). The stack is taken here, where the fewest words of the piece lie above the walk. */
+static __attribute__((noinline)) bool enter_any(struct piece_regs *regs)
 {
 	bool is_left, is_replaced;
 	u32 at = thread_begin((u64)(uintptr_t)regs, &is_left);
-	struct hook h;
+	struct piece_place *place = place_at(at);
+	struct piece_hook *h = &place->hook;
 
 	if (at == NO_THREAD) {
-		count_lost(regs, kind, &p->call);
+		count_lost(regs);
 		return false;
 	}
-	hook_begin(&h, place_at(at), &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
-	h.has_stacks = shared()->depth;
+	hook_begin(h, place, &shared()->rings[at], regs, regs_entry_sp(regs), regs_probe(regs)->ip);
+	h->has_stacks = shared()->depth;
 	if (is_left)
-		renew_place(&h, place_at(at));
-	is_replaced = enter_held(&h, place_at(at), regs, index, kind, p);
-	place_let_go(&place_at(at)->thread, (u64)(uintptr_t)regs);
+		renew_place(h, place);
+	if (!place->thread.calls.nr && wants_stack(regs))
+		h->stack = hook_take_stack(h->walk, h->ring, regs, h->sp);
+	is_replaced = enter_held(place, regs);
+	place_let_go(&place->thread, (u64)(uintptr_t)regs);
 	return is_replaced;
 }
 
-/* An allocation with a stack. Returns as piece_enter(). */
-static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, u32 index,
-						       const struct piece_probe *p)
+/* An operator delete goes on with its stack. */
+static __attribute__((noinline)) bool enter_delete_with(struct piece_regs *regs, const struct piece_key *slot,
+							u64 stack)
 {
-	if (p->shape == SHAPE_MALLOC && enter_plain(regs, index, p, SHAPE_MALLOC, true))
-		return true;
-	if (p->shape == SHAPE_NEW && enter_plain(regs, index, p, SHAPE_NEW, true))
+	u32 index = regs_index(regs);
+	const struct piece_probe *p = regs_probe(regs);
+
+	if (p->shape == SHAPE_DELETE ? enter_plain(slot, regs, index, p, SHAPE_DELETE, stack)
+				     : enter_plain(slot, regs, index, p, SHAPE_SIZED_DELETE, stack))
 		return false;
-	return enter_any(regs, index, PIECE_ALLOC, p);
+	return enter_any(regs);
 }
 
-/* Does it take a release without a stack? */
-static inline __attribute__((always_inline)) bool enter_release(struct piece_regs *regs, u32 index,
-								const struct piece_probe *p)
+/* The call at @regs, of the thread that has @slot, goes on with its stack. Returns as piece_enter(). */
+static __attribute__((noinline)) bool enter_with(struct piece_regs *regs, const struct piece_key *slot,
+						 u64 stack)
 {
-	if (p->shape == SHAPE_FREE)
-		return enter_plain(regs, index, p, SHAPE_FREE, false);
-	if (p->shape == SHAPE_DELETE)
-		return enter_plain(regs, index, p, SHAPE_DELETE, false);
-	return p->shape == SHAPE_SIZED_DELETE && enter_plain(regs, index, p, SHAPE_SIZED_DELETE, false);
+	u32 index = regs_index(regs);
+	const struct piece_probe *p = regs_probe(regs);
+
+	if (p->shape == SHAPE_MALLOC) {
+		if (enter_plain(slot, regs, index, p, SHAPE_MALLOC, stack))
+			return true;
+	} else if (p->shape == SHAPE_NEW) {
+		if (enter_plain(slot, regs, index, p, SHAPE_NEW, stack))
+			return false;
+	} else if (p->shape != SHAPE_FREE) {
+		return enter_delete_with(regs, slot, stack);
+	} else if (enter_plain(slot, regs, index, p, SHAPE_FREE, stack)) {
+		return false;
+	}
+	return enter_any(regs);
+}
+
+/*
+ * As enter_with(), with a stack, which is taken before anything else: its walk needs more room on the stack of the
+ * program than all else, and so has the fewest words of the piece above it.
+ */
+static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, const struct piece_key *slot)
+{
+	u64 stack = hook_take_stack(&slot_place(slot)->walk, slot_ring(slot), regs, regs_entry_sp(regs));
+
+	return enter_with(regs, slot, stack);
 }
 
 /*
  * A function is entered, or is about to return, or the C library calls free for itself. Whatever is called from here is
- * called last: so most calls need no stack frame here.
+ * called last: so no call needs a stack frame here.
  */
 bool piece_enter(struct piece_regs *regs)
 {
-	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
-	const struct piece_probe *p = &shared()->probes[index];
+	const struct piece_key *slot;
 
 	if (!is_seen())
 		return false;
-	if (kind == PIECE_ALLOC) {
-		if (shared()->depth)
-			return enter_with_stack(regs, index, p);
-		if (p->shape == SHAPE_MALLOC && enter_plain(regs, index, p, SHAPE_MALLOC, false))
-			return true;
-		if (p->shape == SHAPE_NEW && enter_plain(regs, index, p, SHAPE_NEW, false))
-			return false;
-	} else if (kind == PIECE_FREE && !shared()->has_free_stacks && enter_release(regs, index, p)) {
-		return false;
-	}
-	return enter_any(regs, index, kind, p);
+	slot = regs_kind(regs) <= PIECE_FREE && regs_probe(regs)->shape ? plain_hold(regs) : NULL;
+	if (!slot)
+		return enter_any(regs);
+	if (!slot_place(slot)->thread.calls.nr && wants_stack(regs))
+		return enter_with_stack(regs, slot);
+	return enter_with(regs, slot, STACK_NONE);
 }
 
 /* The call @pending of @place has returned. */
@@ -707,12 +679,13 @@ static void inline_piece_leave(u32 at, const struct piece_pending *pending, cons
 	struct piece_shared *s = shared();
 	u32 probe = (u32)pending->probe % PIECE_MAX_PROBES;
 	const struct piece_probe *p = &s->probes[probe];
-	struct hook h;
+	struct piece_place *place = place_at(at);
+	struct piece_hook *h = &place->hook;
 
-	hook_begin(&h, place_at(at), &s->rings[at], regs, pending->sp, p->ip);
+	hook_begin(h, place, &s->rings[at], regs, pending->sp, p->ip);
 	if (is_left)
-		renew_place(&h, place_at(at));
-	life_leave(piece_call_of(&h), &place_at(at)->thread.calls, probe, &p->call, h.sp);
+		renew_place(h, place);
+	end_call(h, &place->thread.calls, probe, &p->call);
 }
 
 /*

@@ -6,6 +6,7 @@
 
 enum {
 	PIECE_RING_RECORDS = 8192, /* a power of two */
+	PIECE_RING_PART = 1024,	   /* heaptap is told when so many were written; a power of two */
 	PIECE_STACK_FRAMES = 6,	   /* of a stack in one record */
 };
 

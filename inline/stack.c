@@ -10,6 +10,7 @@
 #define WALK_KNOWS_WORDS
 #define WALK_KEEPS_MORE
 #define WALK_KNOWS_RETURNS
+#define WALK_UNKNOWN_APART
 #include "bpf/walk.h"
 
 /* ---- the stack that the thread runs on ---- */
@@ -415,7 +416,7 @@ static bool stack_send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 		ips[i % PIECE_STACK_FRAMES] = w->last[(w->nr - 1 - i) % WALK_FRAMES].pc;
 	}
 	head->stamp = next_stamp();
-	__atomic_store_n(&r->written, r->written + nr_records, __ATOMIC_RELEASE);
+	ring_add(r, nr_records);
 	return true;
 }
 
@@ -439,6 +440,8 @@ static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 		pw->high = 0;
 	}
 	w->candidate = w->nr;
+	pw->loop.w = w;
+	pw->loop.depth = frames_to_walk(pw->depth);
 	/* Our own frames lie below those of the program: a bad rule that leads there is seen as such. */
 	use_stack(pw, sp, (u64)(uintptr_t)__builtin_frame_address(0) & ~7ULL);
 	w->sp = HAS_LINK ? sp : sp + sizeof(u64);
@@ -448,32 +451,26 @@ static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 	w->pc = ret == (u64)(uintptr_t)piece_returned ? piece_real_return(sp) : ret;
 }
 
-u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp, u64 ret)
+/* Walk the stack. False: there is none. */
+static __attribute__((noinline)) bool stack_walk(struct piece_walk *pw)
 {
-	const struct piece_shared *s = shared();
-	u32 depth = __atomic_load_n(&s->depth, __ATOMIC_RELAXED);
-	struct walk_loop loop = { .w = &pw->walk, .depth = frames_to_walk(depth), .pid = s->pid };
-	u64 id, key = call_key(sp, ret);
-	const struct piece_remembered *m = find_remembered(pw, key);
-	struct walk *w = &pw->walk;
+	return walk_again(&pw->walk, &pw->loop, 0, true);
+}
 
-	if (!depth || depth > STACK_MAX_FRAMES)
-		return STACK_NONE;
-	pw->depth = depth;
-	__builtin_prefetch(known_rule_at(w, ret));
-	if (m && is_remembered(pw, m, __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE), sp, fp, ret))
-		return m->id;
-	walk_begin(pw, sp, fp, ret);
-	/* Most calls have exactly the last stack. */
-	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, true)) {
-		if (ret != (u64)(uintptr_t)piece_returned)
-			remember(pw, key, sp, ret, w->last_id, frames_too_many(w));
-		return w->last_id;
-	}
-	w->last_id = 0;
-	if (!walk_again(w, &loop, s->pid, true))
-		return STACK_LOST;
-	id = stack_id(w);
+/* The call whose stack has the id @id may come again. */
+static u64 stack_found(struct piece_walk *pw, u64 id)
+{
+	if (pw->ret != (u64)(uintptr_t)piece_returned)
+		remember(pw, call_key(pw->sp, pw->ret), pw->sp, pw->ret, id, frames_too_many(&pw->walk));
+	return id;
+}
+
+/* The id of the stack that was walked. It is sent if heaptap does not have it. */
+static __attribute__((noinline)) u64 stack_take_walked(struct piece_walk *pw, struct piece_ring *r)
+{
+	struct walk *w = &pw->walk;
+	u64 id = stack_id(w);
+
 	__builtin_prefetch(seen_set(id));
 	words_follow(&pw->words, w, w->is_matched && pw->words.nr_frames ? w->candidate : 0);
 	if (!is_seen_stack(id)) {
@@ -482,7 +479,39 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 		note_seen(id);
 	}
 	w->last_id = id;
-	if (ret != (u64)(uintptr_t)piece_returned)
-		remember(pw, key, sp, ret, id, frames_too_many(w));
-	return id;
+	return stack_found(pw, id);
+}
+
+static __attribute__((noinline)) u64 stack_take_anew(struct piece_walk *pw, struct piece_ring *r)
+{
+	pw->walk.last_id = 0;
+	return stack_walk(pw) ? stack_take_walked(pw, r) : STACK_LOST;
+}
+
+/* Has the call exactly the last stack? Most have. */
+static bool stack_is_last(struct piece_walk *pw)
+{
+	struct walk *w = &pw->walk;
+
+	return w->last_id && w->nr && is_last_frame(w, pw->loop.depth) && is_unchanged(&pw->loop, true);
+}
+
+u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp, u64 ret)
+{
+	const struct piece_shared *s = shared();
+	u32 depth = __atomic_load_n(&s->depth, __ATOMIC_RELAXED);
+	const struct piece_remembered *m = find_remembered(pw, call_key(sp, ret));
+
+	if (!depth || depth > STACK_MAX_FRAMES)
+		return STACK_NONE;
+	pw->depth = depth;
+	__builtin_prefetch(known_rule_at(&pw->walk, ret));
+	if (m && is_remembered(pw, m, __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE), sp, fp, ret))
+		return m->id;
+	pw->sp = sp;
+	pw->ret = ret;
+	walk_begin(pw, sp, fp, ret);
+	if (stack_is_last(pw))
+		return stack_found(pw, pw->walk.last_id);
+	return stack_take_anew(pw, r);
 }

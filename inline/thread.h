@@ -26,9 +26,22 @@ struct piece_thread {
 	struct inflight calls;
 };
 
+/* A thread in a hook. */
+struct piece_hook {
+	u64 sp, ip, ret;
+	const struct piece_regs *regs;
+	struct piece_ring *ring;
+	struct piece_walk *walk;
+	u64 stack;	 /* of the call; STACK_NONE: it is taken when the call wants it */
+	bool has_room;	 /* in the ring for a record: no wait */
+	bool has_stacks; /* allocations have one */
+};
+
 /* The state of one thread. */
 struct piece_place {
 	struct piece_thread thread;
+	struct piece_hook
+		hook; /* that it is in, unless that knows all of it at once: the stack of a program is small */
 	struct piece_walk walk;
 };
 

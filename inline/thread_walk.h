@@ -49,6 +49,8 @@ struct piece_walk {
 	u32 has_waited;	   /* in vain, for a list with its stack */
 	u32 was_elsewhere; /* it has run on a stack that does not end at its own data */
 	u32 depth;	   /* frames that are asked for, of the stack that is walked */
+	u64 sp, ret;	   /* of the call whose stack is walked, at entry */
+	struct walk_loop loop;
 	struct walk walk;
 	struct piece_words words;
 	_Alignas(64) u64 keys[PIECE_REMEMBERED]; /* of remembered; 0 = free */

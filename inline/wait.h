@@ -71,6 +71,14 @@ static inline __attribute__((always_inline)) bool has_room_now(const struct piec
 	return r->written + nr - r->read_seen <= PIECE_RING_RECORDS;
 }
 
+/* Is there room for a record, by what heaptap has read meanwhile? Never waits, and so needs no call. */
+static inline __attribute__((always_inline)) bool has_room_at_last(struct piece_ring *r)
+{
+	if (!has_room_now(r, 1))
+		r->read_seen = __atomic_load_n(&r->read, __ATOMIC_ACQUIRE);
+	return has_room_now(r, 1);
+}
+
 /* Wait for room for @nr records, but not for ever. False: there is none. */
 static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr)
 {

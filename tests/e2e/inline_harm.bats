@@ -34,6 +34,16 @@ counts_all() {
 	as_told allocs
 }
 
+# runs_in BYTES ARGUMENT...: a coroutine with so small a stack allocates, with these options
+runs_in() { "$HEAPTAP" run -q --backend inline --no-scan -o /dev/null --format text "${@:2}" -- "$T/harsh" small "$1"; }
+
+# The malloc of this program takes the longest way, and needs 112 bytes itself.
+@test "inline: a program with a small stack (T5)" {
+	"$T/harsh" small 128 || skip "this libc needs more itself"
+	runs_in 464
+	runs_in 448 --depth 0
+}
+
 # The counter is read neither for the order of calls nor for the time of waits.
 @test "inline: a program that may not read the CPU's counter, in all of its threads (T5)" {
 	[ "$(nproc --all)" -le 4 ] || skip "where stamps are times, a program that forbids the counter later ends"

@@ -22,7 +22,7 @@
 #include "user/stream/out_name.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
+enum { POLL_MS = 20, ERROR_EXITCODE = 99, CHILD_NS = 2 * 1000 * 1000 };
 static const u64 price_after_ns = 3000000000;
 
 struct run {
@@ -109,7 +109,8 @@ static void cmd_run_handle(struct run *r, struct control *c, enum control_event 
 struct run_line {
 	struct status_line line;
 	bool has_line;
-	u64 price_ns; /* when to tell that breakpoints are dear; 0 = it was told */
+	u64 price_ns;  /* when to tell that breakpoints are dear; 0 = it was told */
+	u64 polled_ns; /* when events were entered last */
 };
 
 /* The program is slow because of breakpoints, and its user may wonder. */
@@ -131,6 +132,10 @@ static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct
 	int sig, fd = r->tracees.is_finished ? -1 : session_wait_fd(r->tracees.session);
 	enum control_event event = control_wait(c, fd, POLL_MS, &sig);
 
+	/* A thread stands at its beginning or end, and a look at the rings of thousands would hold it up. */
+	if (event == CONTROL_CHILD && clock_now_ns() - p->polled_ns < CHILD_NS)
+		return event;
+	p->polled_ns = clock_now_ns();
 	if (!r->tracees.is_finished && session_poll(r->tracees.session))
 		debug("run: no more events");
 	if (!r->tracees.is_finished)

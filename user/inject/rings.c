@@ -38,6 +38,7 @@ struct rings {
 	u64 from_stamp, from_ns, to_stamp; /* of a sequence: at the last poll, and its end at this one */
 	double ns_per_number;
 	u64 nr_bad;
+	u32 nr_parts; /* that were written before the last poll */
 };
 
 /*
@@ -304,6 +305,8 @@ static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 	int nr = 0, err = 0;
 
 	measure_counter(r, now);
+	__atomic_store_n(&r->nr_parts, __atomic_load_n(&r->shared->nr_parts, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	find_new(r);
 	rings_begin(r);
@@ -365,18 +368,8 @@ u32 rings_nr(const struct rings *r)
 	return r->nr_readers;
 }
 
-u32 rings_fill(const struct rings *r)
+bool rings_are_filling(const struct rings *r)
 {
-	u32 nr = __atomic_load_n(&r->shared->nr_used, __ATOMIC_ACQUIRE);
-	u64 most = 0;
-
-	for (u32 i = 0; i < nr && i < PIECE_MAX_THREADS; i++) {
-		const struct piece_ring *ring = &r->shared->rings[i];
-		u64 waits = __atomic_load_n(&ring->written, __ATOMIC_RELAXED) -
-			    __atomic_load_n(&ring->read, __ATOMIC_RELAXED);
-
-		if (waits > most)
-			most = waits;
-	}
-	return most >= PIECE_RING_RECORDS ? 100 : (u32)(most * 100 / PIECE_RING_RECORDS);
+	return __atomic_load_n(&r->shared->nr_parts, __ATOMIC_RELAXED) !=
+	       __atomic_load_n(&r->nr_parts, __ATOMIC_RELAXED);
 }

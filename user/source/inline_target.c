@@ -30,9 +30,6 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
  */
 enum { FEW_CPUS = 4, MAX_WAIT_NS = 500 * 1000 * 1000 };
 
-/* How full a ring must be to wake the reader. */
-enum { WAKE_PERCENT = 12 };
-
 static bool wants_sequence(void)
 {
 	return code_native()->reorders || sysconf(_SC_NPROCESSORS_ONLN) <= FEW_CPUS ||
@@ -258,7 +255,7 @@ int inline_target_leave(struct inline_target *t)
 
 bool inline_target_needs_poll(const struct inline_target *t)
 {
-	return t->rings && (rings_fill(t->rings) >= WAKE_PERCENT || inline_room_wants(t) ||
+	return t->rings && (rings_are_filling(t->rings) || inline_room_wants(t) ||
 			    (t->stacks && inline_stacks_wants_look(t->stacks)));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A thread that looks how full the rings are. */
+/* A thread that looks whether rings fill. */
 #include "user/source/inline_waker.h"
 
 #include <errno.h>

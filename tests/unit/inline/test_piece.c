@@ -395,6 +395,7 @@ static void test_full(void **state)
 	shared()->max_wait = 0;
 	for (u64 i = 0; i < PIECE_RING_RECORDS + 10; i++)
 		assert_int_equal(allocate(i), i + 133);
+	assert_int_equal(shared()->nr_parts, PIECE_RING_RECORDS / PIECE_RING_PART);
 	s = all_rings();
 	assert_int_equal(s.allocs, PIECE_RING_RECORDS);
 	assert_int_equal(s.lost, 10);
