@@ -155,6 +155,10 @@ variants() {
 	[ "$status" -eq 4 ]
 	nothing_lost
 	jq -e '[.processes[] | select(.comm == "leak" or .comm == "order") | .totals.allocs > 0] == [true, true]' "$report"
+	by inline
+	lines 1
+	HEAPTAP_NO_CODE=1 traced -f -- bash -c '"$0" >/dev/null; exit 4' "$T/leak"
+	by bpf
 }
 
 @test "auto: HEAPTAP_NO_CODE, --backend bpf and --backend ptrace put no code into a program" {

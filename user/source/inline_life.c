@@ -7,6 +7,7 @@ const struct inline_life inline_life_bpf = {
 	.ops = &source_bpf,
 	.advice = "--backend bpf",
 	.place_again = source_bpf_place_again,
+	.has_shared = source_bpf_has_shared,
 	.number = source_bpf_number,
 };
 

@@ -26,6 +26,7 @@ struct inline_source {
 	const struct sink *sink; /* during poll */
 	bool may_decline;	 /* what cannot be changed is left to the source below */
 	bool has_declined;	 /* that was so with a process */
+	bool has_in_place;	 /* a process has jumps in pages that stay mappings of files */
 	bool is_used;		 /* the piece has seen a process */
 	bool is_detached;
 	struct inline_waker waker;
@@ -46,6 +47,12 @@ int inline_life_open(struct inline_source *s, struct source_options *to,
 
 /* For its processes that the source below traces by ptrace. */
 extern const struct source_tracer inline_tracer;
+
+/*
+ * @t has executed a program. With --follow, and by run, that is stopped at its start, unless it is left to a debugger:
+ * then it runs already, and nothing sees it before the first breakpoints in all processes. Such a program is noted.
+ */
+void inline_place_note_late(const struct inline_source *s, struct inline_target *t);
 
 /* The probes that the source below leaves to @s. */
 struct probe_taker inline_place_taker(struct inline_source *s);

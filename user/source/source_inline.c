@@ -110,7 +110,7 @@ static void number_calls(const struct inline_source *s, const struct inline_targ
 		debug("inline: PID %d: its page of numbers cannot be read", t->pid);
 }
 
-/* @parent, which may be NULL, has a forked child. */
+/* @parent, which may be NULL, has a forked child, which has the same probes. */
 static int source_inline_add_copy(struct inline_source *s, const struct inline_target *parent, pid_t pid)
 {
 	struct inline_target *new;
@@ -119,7 +119,8 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 	/* An earlier process had this PID. */
 	drop_target(s, pid);
-	if (!parent || !parent->shared || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid))
+	if (!parent || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid) ||
+	    (!parent->shared && parent->sight != INLINE_DECLINED))
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
@@ -177,8 +178,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 		source_inline.free((struct source *)s);
 		return err;
 	}
-	/* Probes of BPF for a child are in all processes, which may have our jumps at these places. */
-	s->may_decline = life->have_changed || (!options->max_followed && caps->is_uretprobe_safe);
+	s->may_decline = life->have_changed || caps->is_uretprobe_safe;
 	*out = (struct source *)s;
 	return 0;
 }
@@ -505,10 +505,9 @@ static int source_inline_on_exec(struct inline_source *s, struct inline_target *
 	if (awaits_code)
 		t->sight = INLINE_AWAITS_CODE;
 	nr = s->sink->record(s->sink->ctx, rec, len);
-	/* With --follow, and by run, the program is stopped at its start. */
 	t = inline_source_find(s, (pid_t)rec->pid);
-	if (t && !awaits_code && !s->options.stops_at_maps && !s->is_detached)
-		inline_target_note_late(t);
+	if (t && !awaits_code && !s->is_detached)
+		inline_place_note_late(s, t);
 	return nr;
 }
 
