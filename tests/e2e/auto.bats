@@ -317,6 +317,30 @@ ends_in_pairs() {
 	ends_in_pairs
 }
 
+# of_console OPTIONS: the report and the messages of a console on the busy target
+of_console() {
+	err=$BATS_TEST_TMPDIR/console.err report=$BATS_TEST_TMPDIR/report.json
+	rm -f "$report"
+	"$HEAPTAP" console "$@" -x 'wait allocs>1000' -x "save $report" "$TARGET" >"$BATS_TEST_TMPDIR/console.out" 2>"$err" ||
+		{ cat "$err"; return 1; }
+}
+
+@test "auto: the console chooses as attach does" {
+	endless
+	for _ in {1..5}; do
+		of_console
+		! grep -q "^heaptap: auto: inline: step (pid $TARGET): " "$err" || break
+	done
+	lines 1
+	by inline
+	ends_in_pairs
+	endless
+	of_console --max-cost 0%
+	lines 0
+	by bpf
+	ends_in_pairs
+}
+
 # bats test_tags=full
 @test "auto: attach to a busy program that cannot have code, or shall not" {
 	local said option

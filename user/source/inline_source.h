@@ -33,6 +33,7 @@ struct inline_source {
 	struct limits_turn turn;	/* of the waker's thread */
 	struct stopped_threads stopped; /* of the process that is changed over; late ones stay for a while */
 	pthread_mutex_t lock;		/* of targets: the waker's thread looks at them */
+	u64 breakpoint_ns;		/* of a call that is seen by one, by estimate */
 	struct courtesy_hurry hurry;	/* of the thread that polls */
 };
 
@@ -44,6 +45,12 @@ int inline_source_add(struct inline_source *s, const struct target *t) __must_ch
 /* Open the source below, by the options @to, which get what it needs beside, and the guard. 0 or -errno. */
 int inline_life_open(struct inline_source *s, struct source_options *to,
 		     const struct caps *caps) __must_check;
+
+/* Of the source below, which is the one by BPF. Its probes are measured while they see all calls. */
+int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
+bool inline_life_wait_for(struct source *source, const struct call_wish *wish);
+int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),
+			     void *ctx) __must_check;
 
 /* For its processes that the source below traces by ptrace. */
 extern const struct source_tracer inline_tracer;

@@ -233,7 +233,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
 	if (t->rate.calls)
-		inline_count_tell(target, &t->rate);
+		inline_count_tell(s, target, &t->rate);
 	else if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
 		info("auto: inline: code in the program sees its calls; %s puts none in", s->life->advice);
 	s->is_used = true;
@@ -682,12 +682,6 @@ static void source_inline_forget_stacks(struct source *source)
 		inline_target_forget_stacks(s->targets[i]);
 }
 
-static int source_inline_kernel_words(const struct source *source, pid_t pid,
-				      int (*add)(void *ctx, taddr_t word), void *ctx)
-{
-	return source_bpf.kernel_words(source_inline_self(source)->below, pid, add, ctx);
-}
-
 /* ---- the end ---- */
 
 /* Programs that heaptap itself traces by ptrace keep the code until heaptap ends: nobody else can stop them. */
@@ -753,6 +747,8 @@ const struct source_ops source_inline = {
 	.born = source_inline_born,
 	.copying = source_inline_copying,
 	.follow = source_inline_follow,
+	.wait_for = inline_life_wait_for,
+	.measure = inline_life_measure,
 	.comm = source_inline_comm,
 	.forget = source_inline_forget,
 	.wait_fd = source_inline_wait_fd,
@@ -766,7 +762,7 @@ const struct source_ops source_inline = {
 	.stop_reason = source_inline_stop_reason,
 	.trapped = source_inline_trapped,
 	.look = source_inline_look,
-	.kernel_words = source_inline_kernel_words,
+	.kernel_words = inline_life_kernel_words,
 	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,
 	.free = source_inline_free,
