@@ -155,6 +155,10 @@ variants() {
 	[ "$status" -eq 4 ]
 	nothing_lost
 	jq -e '[.processes[] | select(.comm == "leak" or .comm == "order") | .totals.allocs > 0] == [true, true]' "$report"
+	by inline
+	lines 1
+	HEAPTAP_NO_CODE=1 traced -f -- bash -c '"$0" >/dev/null; exit 4' "$T/leak"
+	by bpf
 }
 
 @test "auto: HEAPTAP_NO_CODE, --backend bpf and --backend ptrace put no code into a program" {
@@ -310,6 +314,30 @@ ends_in_pairs() {
 	grep -q "would cost" "$err"
 	by inline
 	no_notes
+	ends_in_pairs
+}
+
+# of_console OPTIONS: the report and the messages of a console on the busy target
+of_console() {
+	err=$BATS_TEST_TMPDIR/console.err report=$BATS_TEST_TMPDIR/report.json
+	rm -f "$report"
+	"$HEAPTAP" console "$@" -x 'wait allocs>1000' -x "save $report" "$TARGET" >"$BATS_TEST_TMPDIR/console.out" 2>"$err" ||
+		{ cat "$err"; return 1; }
+}
+
+@test "auto: the console chooses as attach does" {
+	endless
+	for _ in {1..5}; do
+		of_console
+		! grep -q "^heaptap: auto: inline: step (pid $TARGET): " "$err" || break
+	done
+	lines 1
+	by inline
+	ends_in_pairs
+	endless
+	of_console --max-cost 0%
+	lines 0
+	by bpf
 	ends_in_pairs
 }
 

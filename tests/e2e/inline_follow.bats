@@ -143,14 +143,46 @@ unmapped() { fails grep -q memfd:heaptap "/proc/$1/maps"; }
 	jq -e --argjson c "$forked" '[.processes[].pid] | index($c) != null' "$BATS_TEST_TMPDIR/r.json"
 }
 
-@test "inline_follow: a child that cannot be changed is named, counted as lost, and goes on" {
-	needs_target leak-32
+# calls: what each process of the report has called, and how it ended
+calls() { jq -r '.processes[] | [.comm, .totals.allocs, .totals.frees, .totals.unknown_frees, .lost.other, .scan.definite.blocks, (.exit | tostring)] | @tsv' "$report" | sort; }
+
+# Breakpoints for a child are in all processes, so later programs with the same C library are left to BPF, too.
+@test "inline_follow: a child that cannot be changed is left to BPF, with its children and later programs (A14, A16)" {
+	local source
+	for source in bpf inline; do
+		# shellcheck disable=SC2016 # the shell that is traced expands this
+		traced --backend "$source" -f -- bash -c '
+			"$0" >/dev/null
+			(ulimit -v 700000; "$1" 3 >/dev/null; (:); x=$("$0"); :)
+			"$0" >/dev/null; exit 4' "$T/leak" "$T/fork"
+		[ "$status" -eq 4 ] || { echo "status $status"; cat "$err"; return 1; }
+		nothing_lost
+		calls >"$BATS_TEST_TMPDIR/$source"
+	done
+	cmp "$BATS_TEST_TMPDIR/bpf" "$BATS_TEST_TMPDIR/inline"
+	grep -q 'its memory is limited .*and of later programs with its libraries, are seen by BPF' "$err"
+	[ "$(grep -c 'are seen by BPF' "$err")" -eq 1 ]
+	jq -e '[.processes[] | select(.comm == "leak") | .notes | map(select(test("breakpoints have seen all"))) | length] == [0, 1, 1]' "$report"
+}
+
+# The counting library has no page without a jump: breakpoints in all processes would end those that use it.
+@test "inline_follow: a child that cannot be changed is not seen where breakpoints would end another program" {
 	# shellcheck disable=SC2016 # the shell that is traced expands this
-	traced --backend inline -f -- bash -c '"$0"; "$1"; exit 4' "$T/leak-32" "$T/leak"
+	counted --backend inline -f -- bash -c '(ulimit -v 700000; "$0"; :); "$0" >/dev/null; exit 4' "$T/leak"
 	[ "$status" -eq 4 ] || { echo "status $status"; cat "$err"; return 1; }
-	grep -q 'it is a 32-bit program' "$err"
-	jq -e '[.processes[] | select(.comm == "leak-32") | .totals.allocs == 0 and .lost.other > 0] == [true]' "$report"
-	jq -e '[.processes[] | select(.comm == "leak") | .scan.definite.blocks > 0 and .lost.other == 0] == [true]' "$report"
+	grep -q 'its memory is limited .*: use --backend bpf' "$err"
+	jq -e '[.processes[] | select(.comm == "leak") | .totals.allocs > 0 and .lost.other == 0] == [false, true]' "$report"
+}
+
+# A program that is left to its debugger runs on while heaptap looks.
+@test "inline_follow: a debugger and its program: no call is missed in silence (A14)" {
+	command -v gdb >/dev/null || skip "gdb is not installed"
+	# shellcheck disable=SC2016 # the shell that is traced expands this
+	traced --backend inline -f -- bash -c 'gdb -q -batch -ex run "$0" >/dev/null 2>&1; "$0" >/dev/null' "$T/leak"
+	jq -e '[.processes[] | select(.comm == "leak") | .totals.allocs == 862 or .lost.allocs > 0] == [true, true]' "$report"
+	jq -e '[.processes[] | select(.comm == "leak")][-1] | .totals.allocs == 862 and .lost.allocs == 0' "$report"
+	jq -e '[.processes[] | select(.comm == "gdb") | .totals.allocs > 1000 and .lost.other == 0] | all' "$report"
+	fails grep 'cannot be unmapped' "$err"
 }
 
 # ---- attach ----

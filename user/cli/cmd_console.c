@@ -88,6 +88,7 @@ static int cmd_console_open_processes(struct console_run *r)
 	int status;
 
 	c->options.session.is_unwanted = control_is_stop_pending;
+	c->options.session.source.code = CODE_LATER;
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
@@ -294,6 +295,7 @@ int cmd_console(const struct options *o)
 					       .execute = o->execute.items,
 					       .nr_execute = o->execute.nr,
 					       .quiet = o->quiet,
+					       .max_cost = o->max_cost,
 					       .set = set_option,
 					       .ctx = &r };
 	c->options.session.wants_slices = true; /* a page may be asked for at any time */

@@ -256,7 +256,7 @@ const struct option_row option_rows[] = {
 	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
 		  "many bytes; growth:10%/h: it grows so fast; may be repeated" })
 	OF_HOST({ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "10%",
-	  .commands = IN(ATTACH) | IN(TOP) | IN(SYSTEM),
+	  .commands = IN(ATTACH) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
 	  .help = "if breakpoints cost a process more of its CPU time, --backend auto puts code into it; 0% = no "
 		  "limit. system: where that cannot be, let tracing cost it, and the machine, at most so much of a "
 		  "CPU: with shorter stacks, then for a while at a time" })

@@ -37,6 +37,9 @@ static void console_take_events(struct console *c)
 	}
 	if (c->remote)
 		connection_round(c->remote, c->session, c->control);
+	/* A call that `break` waits for is stopped at a breakpoint. */
+	else if (!c->is_eager)
+		code_choice_round(&c->choice, c->session, c->options.max_cost, c->options.quiet);
 	if (++c->round % ALIVE_ROUNDS)
 		return;
 	session_bound_ended(c->session);

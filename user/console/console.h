@@ -8,6 +8,7 @@
 #include "user/console/console_commands.h"
 #include "user/console/console_parse.h"
 #include "user/report/output.h"
+#include "user/session/code_choice.h"
 #include "user/session/session_options.h"
 #include "user/stream/span.h"
 
@@ -25,6 +26,7 @@ struct console_options {
 	const char *const *execute; /* commands */
 	size_t nr_execute;
 	bool quiet;
+	u32 max_cost; /* code_choice_round() */
 	/*
 	 * Set the option @name to @value: "on" or "off" if the option has no argument, "0" for no limit. 0; -EINVAL,
 	 * logged; or -ERANGE: --min-size would be larger than --max-size.
@@ -62,6 +64,7 @@ struct console {
 	struct console_log *log;   /* owned; calls to print, NULL = none */
 	struct held_process *held; /* owned; that `break` has stopped, NULL = none */
 	struct span between;	   /* of `goto` */
+	struct code_choice choice; /* of running processes */
 	char *baseline;		   /* owned; a JSON report. NULL = none yet */
 	size_t baseline_len;
 	struct console_cost {

@@ -56,12 +56,22 @@ static void list_parts(struct region_part parts[NR_PARTS], u32 nr_places, u32 nr
 					 PIECE_FILE_TABLES, PROT_READ, MAP_SHARED };
 }
 
-/* A child would write to our rings. Nor is anything of this of use in a core file. */
-static int process_region_advise(struct stopped *s, taddr_t region, const struct region_part *p)
+/* Advise about all that is mapped from @offset of the region on. The kernel goes on behind holes, and then tells. */
+static int advise_from(struct stopped *s, taddr_t region, u64 offset, int advice)
 {
-	int err = p->flags & MAP_SHARED ? inject_advise(s, region + p->offset, p->bytes, MADV_DONTFORK) : 0;
+	int err = inject_advise(s, region + offset, PIECE_REGION_BYTES - offset, advice);
 
-	return err ? err : inject_advise(s, region + p->offset, p->bytes, MADV_DONTDUMP);
+	return err == -ENOMEM ? 0 : err;
+}
+
+/* A child would write to our rings. Nor is anything of the region of use in a core file, but for pages of files. */
+static int process_region_advise(struct stopped *s, taddr_t region)
+{
+	int err = inject_advise(s, region, PIECE_PARK_OFFSET, MADV_DONTDUMP);
+
+	if (!err)
+		err = advise_from(s, region, PIECE_PLACES_OFFSET, MADV_DONTDUMP);
+	return err ? err : advise_from(s, region, PIECE_SHARED_OFFSET, MADV_DONTFORK);
 }
 
 int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region)
@@ -78,9 +88,9 @@ int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t re
 
 		err = inject_map(s, region + p->offset, p->bytes, p->prot,
 				 p->flags | MAP_FIXED | MAP_NORESERVE, fd, p->file_offset);
-		if (!err)
-			err = process_region_advise(s, region, p);
 	}
+	if (!err)
+		err = process_region_advise(s, region);
 	if (!err && in->keeps_file) {
 		in->file = (s32)fd;
 		return 0;
@@ -115,9 +125,7 @@ static int map_code(struct stopped *s, int mem, taddr_t region)
 	if (!err)
 		err = inject_map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
-	if (!err)
-		err = inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
-	return err ? err : inject_advise(s, region, PIECE_CODE_BYTES, MADV_DONTDUMP);
+	return err ? err : inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
 }
 
 /*

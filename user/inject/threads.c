@@ -207,6 +207,8 @@ static int threads_prepare(struct stopped *s)
 			continue;
 		}
 		err = threads_begin(s, t);
+		/* The thread has come to an exec, or the like, which its tracer has to handle first. */
+		must_wait |= err == -EAGAIN;
 		if (!err)
 			s->worker = t;
 	}

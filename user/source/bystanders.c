@@ -48,15 +48,16 @@ void bystanders_tell_all(struct bystanders *b, bool is_everywhere)
 	auto_free pid_t *pids = NULL;
 	size_t nr = 0;
 
-	if (b->has_told_all)
+	bool wants_all = !b->has_told_all, wants_pieces = is_everywhere && !b->has_told_pieces;
+
+	if ((!wants_all && !wants_pieces) || proc_all(&pids, &nr))
 		return;
 	b->has_told_all = true;
-	if (proc_all(&pids, &nr))
-		return;
+	b->has_told_pieces |= is_everywhere;
 	for (size_t i = 0; i < nr; i++) {
-		if (bystander_is_emulator(pids[i]))
+		if (wants_all && bystander_is_emulator(pids[i]))
 			bystanders_tell(b, pids[i]);
-		if (is_everywhere)
+		if (wants_pieces)
 			tell_of_piece(pids[i]);
 	}
 }

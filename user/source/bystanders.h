@@ -11,7 +11,7 @@
  * code of its program by itself, reads the breakpoint as an instruction, and ends.
  */
 struct bystanders {
-	bool has_told_all;
+	bool has_told_all, has_told_pieces;
 	u32 nr_emulators; /* that the user was told of, and those after them */
 };
 
@@ -23,7 +23,7 @@ void bystanders_tell(struct bystanders *b, pid_t pid);
 
 /*
  * Warn of the emulators that run now, and, @is_everywhere, of the targets of --backend inline, whose allocator
- * functions get probes, too. Only the first time.
+ * functions get probes, too. Only the first time for each.
  */
 void bystanders_tell_all(struct bystanders *b, bool is_everywhere);
 

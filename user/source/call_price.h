@@ -2,13 +2,20 @@
 /* The CPU time that a process pays for its calls being seen. */
 #pragma once
 
+#include "user/source/kernel_facts.h"
 #include "user/source/probe_taker.h"
 
 /*
  * Nanoseconds of a call, as doc/performance.md has them: by code, and by breakpoints on a quiet machine of today.
  * Elsewhere those cost more.
  */
-enum { CALL_BY_CODE_NS = 100, CALL_BY_BPF_NS = 2500 };
+enum { CALL_BY_CODE_NS = 100, CALL_BY_BPF_NS = 2500, CALL_PROGRAMS_NS = 700 };
+
+/* A call by breakpoints on this machine, if the way to them was measured: of two calls, one is seen at its return. */
+static inline u64 call_by_bpf_ns(const struct way_to_probe *way)
+{
+	return way->entry_ns ? way->entry_ns + way->return_ns / 2 + CALL_PROGRAMS_NS : CALL_BY_BPF_NS;
+}
 
 static inline u64 call_rate_per_s(const struct call_rate *rate)
 {

@@ -32,12 +32,12 @@ static bool inline_count_is_dear(const struct inline_source *s, struct target *t
 		debug("inline: PID %d: its calls are not counted: %s", t->pid, strerror(-err));
 		return false;
 	}
-	ns = rate->calls * CALL_BY_BPF_NS;
+	ns = rate->calls * s->breakpoint_ns;
 	debug("inline: PID %d: %llu calls in %llu us, %llu us of CPU time in %llu us", t->pid,
 	      (unsigned long long)rate->calls, (unsigned long long)rate->time_ns / 1000,
 	      (unsigned long long)rate->own_ns / 1000, (unsigned long long)rate->own_time_ns / 1000);
 	return ns * 1000 > rate->time_ns * SURE_PERMILLE &&
-	       call_price_permille(rate, CALL_BY_BPF_NS) > s->options.max_cost;
+	       call_price_permille(rate, s->breakpoint_ns) > s->options.max_cost;
 }
 
 int inline_count_begin(struct inline_source *s, struct target *t)
@@ -57,10 +57,10 @@ int inline_count_begin(struct inline_source *s, struct target *t)
 }
 
 /* A busy process was held up by the traps of the count: it makes more calls without them. */
-void inline_count_tell(const struct target *t, const struct call_rate *rate)
+void inline_count_tell(const struct inline_source *s, const struct target *t, const struct call_rate *rate)
 {
 	info("auto: inline: %s (pid %d): at least %s calls a second, which would cost it %s of its CPU time or more "
 	     "by breakpoints; code in it takes some %d ns a call; --backend bpf puts none in",
 	     t->comm, (int)t->pid, human_count(call_rate_per_s(rate)).text,
-	     human_percent(call_price_permille(rate, CALL_BY_BPF_NS), 1000).text, CALL_BY_CODE_NS);
+	     human_percent(call_price_permille(rate, s->breakpoint_ns), 1000).text, CALL_BY_CODE_NS);
 }

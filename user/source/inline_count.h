@@ -11,4 +11,4 @@
 int inline_count_begin(struct inline_source *s, struct target *t) __must_check;
 
 /* @t of @rate has code: say why. */
-void inline_count_tell(const struct target *t, const struct call_rate *rate);
+void inline_count_tell(const struct inline_source *s, const struct target *t, const struct call_rate *rate);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The source below the inline source: opened together with the guard, and the one by BPF. */
 #include "user/source/inline_source.h"
+
+#include <errno.h>
+
+#include "user/source/call_price.h"
 #include "user/source/probe_taker.h"
 
 const struct inline_life inline_life_bpf = {
 	.ops = &source_bpf,
 	.advice = "--backend bpf",
 	.place_again = source_bpf_place_again,
+	.has_shared = source_bpf_has_shared,
 	.number = source_bpf_number,
 };
 
@@ -14,6 +19,7 @@ int inline_life_open(struct inline_source *s, struct source_options *to, const s
 {
 	int err;
 
+	s->breakpoint_ns = call_by_bpf_ns(&caps->way);
 	if (!s->life->have_changed) {
 		err = s->life->ops->create(&s->below, to, caps);
 		return err ? err : guard_new(&s->guard);
@@ -29,4 +35,23 @@ int inline_life_open(struct inline_source *s, struct source_options *to, const s
 	s->life->have_changed(s->below, &s->tracer);
 	guard_set_tracer(s->guard, &s->tracer);
 	return 0;
+}
+
+int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out)
+{
+	const struct inline_source *s = (const struct inline_source *)(const void *)source;
+
+	return s->is_used ? -EOPNOTSUPP : source_bpf.measure(s->below, is_on, out);
+}
+
+bool inline_life_wait_for(struct source *source, const struct call_wish *wish)
+{
+	return source_bpf.wait_for(((const struct inline_source *)(const void *)source)->below, wish);
+}
+
+int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),
+			     void *ctx)
+{
+	return source_bpf.kernel_words(((const struct inline_source *)(const void *)source)->below, pid, add,
+				       ctx);
 }

@@ -11,6 +11,8 @@ struct inline_life {
 	const char *advice; /* the option that takes it alone */
 	/* Take all probes of @pid out: the next update puts them in again, as its taker then says. */
 	void (*place_again)(const struct source *life, pid_t pid);
+	/* As source_bpf_has_shared(). NULL: never. */
+	bool (*has_shared)(const struct source *life, const struct module *m);
 	/* As source_bpf_number(). */
 	void (*number)(const struct source *life, pid_t pid, taddr_t addr);
 	/* attach() has failed, and will not be called again: let go of @pid. NULL: it has. */

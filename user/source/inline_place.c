@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -55,10 +56,29 @@ static bool can_decline(const struct inline_source *s, pid_t pid)
 {
 	const struct inline_target *t = inline_source_find(s, pid);
 
+	/* With --follow, breakpoints are in all processes: they would end one that has jumps in pages of files. */
+	if (s->has_in_place && s->options.max_followed && s->life->has_shared)
+		return false;
 	return s->may_decline && (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
 }
 
-/* A function of @map's file cannot be changed. */
+static bool is_stopped_by_us(pid_t pid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, pid) && status.tracer_pid == getpid();
+}
+
+void inline_place_note_late(const struct inline_source *s, struct inline_target *t)
+{
+	if (!s->options.stops_at_maps)
+		inline_target_note_late(t, ": use --follow");
+	else if (s->options.max_followed && s->life->has_shared && !s->has_declined &&
+		 !is_stopped_by_us(t->pid))
+		inline_target_note_late(t, "");
+}
+
+/* A function of @map's file cannot be changed, and @why, if that has not been told. */
 static int inline_place_decline(struct inline_source *s, const struct target *target,
 				const struct mapping *map, const char *why)
 {
@@ -69,9 +89,15 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 		return err;
 	if (!can_decline(s, target->pid))
 		return inline_place_refuse(s, t, map, why);
-	log_line(s->options.is_auto ? LOG_INFO : LOG_WARN,
-		 "%s: %s: PID %d: %s: all calls of this process are seen by %s, which takes longer",
-		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid, why,
+	log_line(!why		      ? LOG_DEBUG
+		 : s->options.is_auto ? LOG_INFO
+				      : LOG_WARN,
+		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer",
+		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid,
+		 why ? why : "as before",
+		 s->options.max_followed && s->life->has_shared
+			 ? ", and of later programs with its libraries,"
+			 : "",
 		 s->life->have_changed ? "breakpoints" : "BPF");
 	t->sight = INLINE_WANTS_BPF;
 	s->has_declined = true;
@@ -102,6 +128,7 @@ static int put_up_with(struct inline_source *s, const struct target *target, con
 
 	if (s->options.is_auto && can_decline(s, target->pid))
 		return inline_place_decline(s, target, map, t->in->why_in_place);
+	s->has_in_place = true;
 	info("inline: PID %d: %s: %u pages with jumps stay mappings of the file (%s): breakpoints of other "
 	     "programs in these functions would end it",
 	     t->pid, map->module->path, t->in->nr_in_place, t->in->why_in_place);
@@ -127,6 +154,8 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 		return t->is_counting ? PROBE_TAKER_COUNTS : PROBE_TAKER_DECLINES;
 	if (t && (t->sight == INLINE_REFUSED || t->in->state == INJECT_LEFT))
 		return -EOPNOTSUPP;
+	if (s->life->has_shared && s->life->has_shared(s->below, map->module))
+		return inline_place_decline(s, target, map, NULL);
 	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
 		return inline_place_decline(s, target, map, why);

@@ -26,12 +26,14 @@ struct inline_source {
 	const struct sink *sink; /* during poll */
 	bool may_decline;	 /* what cannot be changed is left to the source below */
 	bool has_declined;	 /* that was so with a process */
+	bool has_in_place;	 /* a process has jumps in pages that stay mappings of files */
 	bool is_used;		 /* the piece has seen a process */
 	bool is_detached;
 	struct inline_waker waker;
 	struct limits_turn turn;	/* of the waker's thread */
 	struct stopped_threads stopped; /* of the process that is changed over; late ones stay for a while */
 	pthread_mutex_t lock;		/* of targets: the waker's thread looks at them */
+	u64 breakpoint_ns;		/* of a call that is seen by one, by estimate */
 	struct courtesy_hurry hurry;	/* of the thread that polls */
 };
 
@@ -44,8 +46,20 @@ int inline_source_add(struct inline_source *s, const struct target *t) __must_ch
 int inline_life_open(struct inline_source *s, struct source_options *to,
 		     const struct caps *caps) __must_check;
 
+/* Of the source below, which is the one by BPF. Its probes are measured while they see all calls. */
+int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
+bool inline_life_wait_for(struct source *source, const struct call_wish *wish);
+int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),
+			     void *ctx) __must_check;
+
 /* For its processes that the source below traces by ptrace. */
 extern const struct source_tracer inline_tracer;
+
+/*
+ * @t has executed a program. With --follow, and by run, that is stopped at its start, unless it is left to a debugger:
+ * then it runs already, and nothing sees it before the first breakpoints in all processes. Such a program is noted.
+ */
+void inline_place_note_late(const struct inline_source *s, struct inline_target *t);
 
 /* The probes that the source below leaves to @s. */
 struct probe_taker inline_place_taker(struct inline_source *s);

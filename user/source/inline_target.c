@@ -73,8 +73,15 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 		       pid_t pid, u64 start_time)
 {
 	struct inline_target *t;
-	int err = new_target(&t, g, guard_copy(g, parent->in, pid, start_time), pid);
+	int err;
 
+	if (parent->sight == INLINE_DECLINED) {
+		err = inline_target_new(out, g, pid, start_time);
+		if (!err)
+			(*out)->sight = INLINE_DECLINED;
+		return err;
+	}
+	err = new_target(&t, g, guard_copy(g, parent->in, pid, start_time), pid);
 	if (err)
 		return err;
 	t->tid_offset = parent->tid_offset;
@@ -309,14 +316,14 @@ void inline_target_lose(struct inline_target *t)
 				     .start_time = t->in->start_time };
 }
 
-void inline_target_note_late(struct inline_target *t)
+void inline_target_note_late(struct inline_target *t, const char *advice)
 {
 	t->past.allocs++;
 	t->past.late++;
 	if (!t->has_told_late)
 		warn("inline: PID %d has executed a program: its first calls are missing, or all if it soon ends, "
-		     "which counts as one loss: use --follow",
-		     t->pid);
+		     "which counts as one loss%s",
+		     t->pid, advice);
 	t->has_told_late = true;
 }
 

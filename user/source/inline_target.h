@@ -67,7 +67,10 @@ struct inline_target {
  * -ENOSPC.
  */
 int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time) __must_check;
-/* Begin with the forked child @pid of @parent, which has the piece. The same; then inline_target_born(). */
+/*
+ * Begin with the forked child @pid of @parent, which has the piece, and then inline_target_born(), or was declined. The
+ * same.
+ */
 int inline_target_copy(struct inline_target **out, struct guard *g, const struct inline_target *parent,
 		       pid_t pid, u64 start_time) __must_check;
 /* The child is stopped before its first instruction: give it rings. 0, or -errno, perhaps with a reason in in->why. */
@@ -105,8 +108,8 @@ u64 inline_target_bytes(const struct inline_target *t);
 
 /* The program has ended, or executed another one: its memory is gone. Losses are kept. */
 void inline_target_lose(struct inline_target *t);
-/* The program that it has executed runs already: its first calls are not seen. Logged once. */
-void inline_target_note_late(struct inline_target *t);
+/* The program that it has executed runs already: its first calls are not seen. Logged once, with @advice behind. */
+void inline_target_note_late(struct inline_target *t, const char *advice);
 
 /*
  * Are its jumps in [@start, @end), if any, there? Where all of them are as the file has them, the file was unmapped and

@@ -47,6 +47,9 @@ struct call_rate {
  */
 int source_bpf_count(const struct source *bpf, struct target *t, struct call_rate *out) __must_check;
 
+/* Has the trace breakpoints of all processes in the functions of @m? Who maps it must be declined. */
+bool source_bpf_has_shared(const struct source *bpf, const struct module *m);
+
 /* Take all probes of @pid out: the next update puts them in again, as its taker then says. */
 void source_bpf_place_again(const struct source *bpf, pid_t pid);
 

@@ -69,10 +69,14 @@ struct bpf_process *source_bpf_find(const struct bpf_source *s, pid_t pid)
 	return NULL;
 }
 
-/* Begin with process @pid. A copy of @parent (NULL = of none) has the mappings that were reported of that. */
-static int source_bpf_add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent)
+/* Begin with process @pid. A copy of @parent (NULL = of none) has its mappings, as they were reported, and probes. */
+static int source_bpf_add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent,
+				  bool is_image)
 {
-	const struct bpf_process p = { .pid = pid, .removals = parent ? parent->removals : 0 };
+	const struct bpf_process p = { .pid = pid,
+				       .is_image = is_image,
+				       .removals = parent ? parent->removals : 0,
+				       .is_declined = parent && !is_image && parent->is_declined };
 	struct bpf_process *old = source_bpf_find(s, pid);
 	int err = old ? 0 : array_reserve(s->processes, s->max_processes, s->nr_processes + 1);
 
@@ -164,11 +168,9 @@ static int source_bpf_on_maps(struct bpf_source *s, const struct process_event *
 static int source_bpf_on_fork(struct bpf_source *s, const struct process_event *rec)
 {
 	pid_t parent = (pid_t)rec->h.pid, child = (pid_t)rec->child_pid;
-	bool has_probes = s->options.taker && !(rec->h.flags & EVENT_NO_COPY);
-	int err = source_bpf_add_process(s, child, source_bpf_find(s, parent));
+	bool is_image = rec->h.flags & EVENT_NO_COPY, has_probes = s->options.taker && !is_image;
+	int err = source_bpf_add_process(s, child, source_bpf_find(s, parent), is_image);
 
-	if (!err && rec->h.flags & EVENT_NO_COPY)
-		source_bpf_find(s, child)->is_image = true;
 	/* Probes of a taker are in its copy of the memory. An earlier process may have had the PID. */
 	if (s->options.taker)
 		placing_forget(&s->placing, child);
@@ -458,7 +460,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 
 	if (err)
 		return err;
-	err = source_bpf_add_process(s, t->pid, NULL);
+	err = source_bpf_add_process(s, t->pid, NULL, false);
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else

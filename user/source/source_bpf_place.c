@@ -341,6 +341,13 @@ static struct bpf_source *source_bpf_place_source_of(const struct source *bpf)
 	return (struct bpf_source *)(uintptr_t)bpf;
 }
 
+bool source_bpf_has_shared(const struct source *bpf, const struct module *m)
+{
+	const struct linked_file *f = find_linked(source_bpf_place_source_of(bpf), 0, m->id);
+
+	return f && f->has_calls;
+}
+
 void source_bpf_place_again(const struct source *bpf, pid_t pid)
 {
 	source_bpf_place_source_of(bpf)->walks_stacks = true;

@@ -110,7 +110,7 @@ static void number_calls(const struct inline_source *s, const struct inline_targ
 		debug("inline: PID %d: its page of numbers cannot be read", t->pid);
 }
 
-/* @parent, which may be NULL, has a forked child. */
+/* @parent, which may be NULL, has a forked child, which has the same probes. */
 static int source_inline_add_copy(struct inline_source *s, const struct inline_target *parent, pid_t pid)
 {
 	struct inline_target *new;
@@ -119,7 +119,8 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 	/* An earlier process had this PID. */
 	drop_target(s, pid);
-	if (!parent || !parent->shared || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid))
+	if (!parent || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid) ||
+	    (!parent->shared && parent->sight != INLINE_DECLINED))
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
@@ -177,8 +178,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 		source_inline.free((struct source *)s);
 		return err;
 	}
-	/* Probes of BPF for a child are in all processes, which may have our jumps at these places. */
-	s->may_decline = life->have_changed || (!options->max_followed && caps->is_uretprobe_safe);
+	s->may_decline = life->have_changed || caps->is_uretprobe_safe;
 	*out = (struct source *)s;
 	return 0;
 }
@@ -233,7 +233,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
 	if (t->rate.calls)
-		inline_count_tell(target, &t->rate);
+		inline_count_tell(s, target, &t->rate);
 	else if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
 		info("auto: inline: code in the program sees its calls; %s puts none in", s->life->advice);
 	s->is_used = true;
@@ -505,10 +505,9 @@ static int source_inline_on_exec(struct inline_source *s, struct inline_target *
 	if (awaits_code)
 		t->sight = INLINE_AWAITS_CODE;
 	nr = s->sink->record(s->sink->ctx, rec, len);
-	/* With --follow, and by run, the program is stopped at its start. */
 	t = inline_source_find(s, (pid_t)rec->pid);
-	if (t && !awaits_code && !s->options.stops_at_maps && !s->is_detached)
-		inline_target_note_late(t);
+	if (t && !awaits_code && !s->is_detached)
+		inline_place_note_late(s, t);
 	return nr;
 }
 
@@ -683,12 +682,6 @@ static void source_inline_forget_stacks(struct source *source)
 		inline_target_forget_stacks(s->targets[i]);
 }
 
-static int source_inline_kernel_words(const struct source *source, pid_t pid,
-				      int (*add)(void *ctx, taddr_t word), void *ctx)
-{
-	return source_bpf.kernel_words(source_inline_self(source)->below, pid, add, ctx);
-}
-
 /* ---- the end ---- */
 
 /* Programs that heaptap itself traces by ptrace keep the code until heaptap ends: nobody else can stop them. */
@@ -754,6 +747,8 @@ const struct source_ops source_inline = {
 	.born = source_inline_born,
 	.copying = source_inline_copying,
 	.follow = source_inline_follow,
+	.wait_for = inline_life_wait_for,
+	.measure = inline_life_measure,
 	.comm = source_inline_comm,
 	.forget = source_inline_forget,
 	.wait_fd = source_inline_wait_fd,
@@ -767,7 +762,7 @@ const struct source_ops source_inline = {
 	.stop_reason = source_inline_stop_reason,
 	.trapped = source_inline_trapped,
 	.look = source_inline_look,
-	.kernel_words = source_inline_kernel_words,
+	.kernel_words = inline_life_kernel_words,
 	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,
 	.free = source_inline_free,

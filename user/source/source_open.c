@@ -94,10 +94,10 @@ static bool may_put_code(const struct source_choice *c)
 
 /* Why the inline source must not be tried where nobody asks for it. NULL: it may be. */
 static const char *reason_against_code(const struct source_choice *c, const struct source_ops *ops,
-				       const struct caps *caps)
+				       const struct source_options *so, const struct caps *caps)
 {
-	/* By ptrace, children are stopped before their first instruction anyway. */
-	if (c->max_followed && ops == &source_inline)
+	/* Only their ptracer stops children before their first instruction. */
+	if (c->max_followed && ops == &source_inline && !so->stops_at_maps)
 		return "it follows children";
 	return inline_limits_here(caps, c->code == CODE_FIRST);
 }
@@ -107,7 +107,7 @@ static int try_inline(struct source **source, const struct source_ops **ops, con
 		      struct source_options *so, const struct source_choice *c, const struct caps *caps)
 {
 	struct source_options inlined = *so;
-	const char *why = reason_against_code(c, wanted, caps);
+	const char *why = reason_against_code(c, wanted, so, caps);
 	int err;
 
 	inlined.is_auto = true;
@@ -117,7 +117,7 @@ static int try_inline(struct source **source, const struct source_ops **ops, con
 	err = why ? -EOPNOTSUPP : wanted->create(source, &inlined, caps);
 	if (!err)
 		*ops = wanted;
-	else if (wanted != &source_inline || c->max_followed || c->code == CODE_LATER)
+	else if (wanted != &source_inline || c->code == CODE_LATER)
 		debug("auto: without inline: %s", why ? why : strerror(-err));
 	else
 		info("auto: bpf, which takes longer than inline: %s", why ? why : strerror(-err));

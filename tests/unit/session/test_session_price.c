@@ -84,12 +84,22 @@ static void a_process_pays_for_its_calls(void **state)
 	assert_true(session_price(&then, &busy, &p) == 100 * MS);
 }
 
+static void the_way_that_was_measured_is_part_of_the_first_guess(void **state)
+{
+	const struct way_to_probe unknown = { 0 }, known = { .entry_ns = 4000, .return_ns = 3000 };
+
+	(void)state;
+	assert_int_equal(call_by_bpf_ns(&unknown), CALL_BY_BPF_NS);
+	assert_int_equal(call_by_bpf_ns(&known), 5500 + CALL_PROGRAMS_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_call_costs_its_programs_and_the_ways_to_them, setup),
 		cmocka_unit_test_setup(what_cannot_be_measured_is_guessed, setup),
 		cmocka_unit_test(a_process_pays_for_its_calls),
+		cmocka_unit_test(the_way_that_was_measured_is_part_of_the_first_guess),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
