@@ -92,6 +92,21 @@ headerless() {
 }
 
 # bats test_tags=full
+@test "shapes: begin and end of different sizes: the block behind an end is lost (T8)" {
+	headerless "$T/neighbours" sized
+	is .scan.definite.blocks 1000
+	[ "$(of_function lose definite.blocks)" -eq 1000 ]
+	is .scan.possible.blocks 0
+}
+
+# bats test_tags=full
+@test "shapes: an array with data and a position in each entry loses nothing (T8)" {
+	headerless "$T/neighbours" cursors
+	is .scan.definite.blocks 0
+	[ "$(of_function keep reachable.blocks)" -ge 800 ]
+}
+
+# bats test_tags=full
 @test "shapes: a million pointers in a row, and words around that look as containers, lose nothing (T8)" {
 	local how
 	for how in table shapes; do

@@ -114,6 +114,6 @@ for how in "${ways[@]}"; do
 	[ ! -s "$dir/$how" ] || jq -rs --arg how $how 'def part($found; $lost): if $lost > 0 then $found * 10000 / $lost | round / 100 else 100 end;
 		"leaks: \($how): \(length) heaps, \(map(.blocks) | add) blocks, \(map(.lost) | add) lost, "
 		+ "found \(part(map(.found) | add; map(.lost) | add)) %, worst heap "
-		+ "\(map(part(.found; .lost)) | min) %, wrong \(map(.wrong + .foreign) | add)"' "$dir/$how"
+		+ "\(map(part(.found; .lost)) | min) %, wrong \(map(.wrong + .foreign) | add), possible \(map(.possible_found) | add)"' "$dir/$how"
 done
 exit $((wrong > 0))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Containers that keep one past their end, where an allocator without headers has the next block: "neighbours
- * vectors|halves|queues|spans|freed|table [wait]". The blocks of loser() are lost, those of keeper() are held.
+ * vectors|halves|queues|spans|sized|cursors|freed|table [wait]". The blocks of loser() are lost, those of keeper() are
+ * held. sized: spans of different sizes. cursors: entries with data and a position, which some do not have.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -57,6 +58,17 @@ FN static void keep(const std::string &shape)
 
 		spans.emplace_back(p, p + SIZE);
 	}
+	if (shape == "sized") {
+		size_t size = spans.size() % 3 ? SIZE - 1 - spans.size() % 13 : +SIZE;
+		char *p = static_cast<char *>(keeper(size));
+
+		spans.emplace_back(p, p + size);
+	}
+	if (shape == "cursors") {
+		char *p = static_cast<char *>(keeper(SIZE));
+
+		spans.emplace_back(p, spans.size() % 5 ? p + spans.size() % 8 * 8 : nullptr);
+	}
 	if (shape == "table")
 		table.push_back(keeper(SIZE));
 }
@@ -90,7 +102,7 @@ int main(int argc, char **argv)
 	spans.reserve(NR);
 	for (int i = 0; i < NR; i++) {
 		keep(shape);
-		if (shape != "table" && shape != "freed")
+		if (shape != "table" && shape != "freed" && shape != "cursors")
 			lose(shape == "queues" ? +DEQUE_BYTES : +SIZE);
 	}
 	for (int i = 0; shape == "freed" && i < 5; i++)

@@ -116,6 +116,44 @@ static void buffers(void)
 	}
 }
 
+/* Of different sizes: most ends lie inside of what an allocator gave. */
+static size_t some_size(size_t i)
+{
+	return i % 3 ? BLOCK - 1 - i % 13 : BLOCK;
+}
+
+static void sized_spans(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		char *p = kept_block(some_size(i));
+
+		put(i, 2, (void *[]){ p, p + some_size(i) });
+		lose(BLOCK);
+	}
+}
+
+/* As hash tables: slots, a mask, the end of the slots. */
+static void sized_tables(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		char *p = kept_block(some_size(i));
+
+		put(i, 4, (void *[]){ (void *)1, p, (void *)7, p + some_size(i) });
+		lose(BLOCK);
+	}
+}
+
+/* As std::vec::IntoIter of Rust: the block, the next element, the capacity, the end. */
+static void iterators(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		char *p = kept_block(BLOCK);
+
+		put(i, 4, (void *[]){ p, p + 8 + i % 7 * 8, (void *)8, p + BLOCK });
+		lose(BLOCK);
+	}
+}
+
 static void rings(void)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -188,18 +226,70 @@ static void consecutive_pairs(void)
 		put(i, 4, (void *[]){ kept_block(BLOCK), kept_block(BLOCK), (void *)1, (void *)1 });
 }
 
+/* Nothing is lost: first and last of lists of one to three links, and where the next link goes. */
+static void tails(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		void **first = kept_block(BLOCK), **last = first;
+
+		for (size_t k = 0; k < i % 3; k++, last = *last)
+			*last = kept_block(BLOCK);
+		put(i, 4, (void *[]){ first, last, last, last + i % 2 });
+	}
+}
+
+/* Nothing is lost: entries of an array, each with data and a position in it, which some do not have. */
+static void cursors(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		char *p = kept_block(BLOCK);
+
+		put(i, 2, (void *[]){ p, i % 5 ? p + i % 8 * 8 : NULL });
+	}
+}
+
+/* Nothing is lost: edges of a graph, each from the node before to the next one. */
+static void paths(void)
+{
+	void *from = kept_block(BLOCK);
+
+	for (size_t i = 0; i + 1 < nr; i++) {
+		void *to = kept_block(BLOCK);
+
+		put(i, 2, (void *[]){ from, to });
+		from = to;
+	}
+}
+
+/* Nothing is lost: an object, a place in it, and another object. */
+static void places(void)
+{
+	for (size_t i = 0; i < nr; i++) {
+		char *p = kept_block(BLOCK);
+
+		put(i, 2, (void *[]){ p + 8, kept_block(BLOCK) });
+	}
+}
+
 static const struct shape shapes[] = {
 	{ "plain", plain },
 	{ "vectors", vectors },
 	{ "half_full_vectors", half_full_vectors },
 	{ "spans", spans },
 	{ "buffers", buffers },
+	{ "sized_spans", sized_spans },
+	{ "sized_tables", sized_tables },
+	{ "iterators", iterators },
 	{ "rings", rings },
 	{ "queues", queues },
 	{ "freed_arrays", freed_arrays },
 	{ "freed_lists", freed_lists },
 	{ "consecutive_pointers", consecutive_pointers },
 	{ "consecutive_pairs", consecutive_pairs },
+	{ "tails", tails },
+	{ "cursors", cursors },
+	{ "paths", paths },
+	{ "places", places },
 };
 
 static void say(const char *word)

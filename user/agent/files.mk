@@ -12,7 +12,7 @@ AGENT_source := backlog caps changed_code inherited launch launch_attend launch_
 	launch_threads limits placing placing_notes record source_open source_ptrace source_ptrace_watch \
 	tuning
 AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_books scan_chunks scan_edges \
-	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_parts scan_read scan_reason \
+	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_meaning scan_parts scan_read scan_reason \
 	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_walk scan_why \
 	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
 AGENT_stream := kept out_name record_file recorder span stream_layout stream_split stream_state stream_target \

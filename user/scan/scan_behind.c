@@ -59,7 +59,7 @@ static void behind_note_pointer(struct scan *s, u32 block, u64 offset)
 
 	if (b->verdict != SCAN_POSSIBLE || offset >= b->link)
 		return;
-	if (scan_is_start(s, block, offset) || (s->ends && s->ends[block / 64] >> block % 64 & 1))
+	if (scan_is_start(s, block, offset) || end_bit(s->ends.may, block))
 		offset = 0;
 	b->link = (u32)offset;
 }

@@ -9,6 +9,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
+#include "user/scan/scan_shapes.h"
 
 enum {
 	FIRST_BLOCKS = 1024,
@@ -246,8 +247,8 @@ static void make_span(const struct scan *s, struct scan_span *span, u32 first, u
 	u64 length = s->blocks[end - 1].addr - start;
 
 	*span = (struct scan_span){ .start = start, .first = first, .nr = end - first, .bucket = bucket };
-	/* Behind a word that is an empty array its pointer leads: SCAN_NEWARRAY. */
-	span->end = scan_block_end(s, end - 1) + (scan_block_size(s, end - 1) <= sizeof(u64));
+	/* A pointer that is the end counts in scan_ends.c, and is that of an empty array: SCAN_NEWARRAY. */
+	span->end = scan_block_end(s, end - 1) + 1;
 	while (length >> span->shift > (end - first) / BLOCKS_PER_BUCKET)
 		span->shift++;
 	span->nr_buckets = (u32)(length >> span->shift) + 1;
@@ -389,7 +390,8 @@ void scan_free(struct scan *s)
 	edges_fini(&s->edges);
 	parts_free(s);
 	roots_fini(&s->roots);
-	free(s->ends);
+	if (!IS_AGENT)
+		scan_ends_fini(s);
 	free(s->behind);
 	free(s->tagged);
 	free(s->drained);

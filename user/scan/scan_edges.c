@@ -314,7 +314,7 @@ void edge_next_source(struct edge_iter *it)
 	it->end += len_of(it->e, it->source);
 }
 
-bool edge_next(struct edge_iter *it)
+static bool edge_read(struct edge_iter *it)
 {
 	s64 target = it->source, nr = it->e->nr_blocks;
 	u64 code;
@@ -329,13 +329,25 @@ bool edge_next(struct edge_iter *it)
 	if (code == CODE_INTERIOR) {
 		code = scan_edges_get(&it->at);
 		it->offset = scan_edges_get(&it->at);
-		it->may_be_end = !it->offset;
+		it->may_be_end = !IS_AGENT && !it->offset;
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);
 	it->target = (u32)(target < 0 ? target + nr : target >= nr ? target - nr : target);
-	if (it->may_be_end && it->e->ends)
-		it->offset = it->e->ends[it->target / 64] >> it->target % 64 & 1;
 	return true;
+}
+
+bool edge_next(struct edge_iter *it)
+{
+	const struct end_bits *ends = IS_AGENT ? NULL : it->e->ends;
+
+	while (edge_read(it)) {
+		if (!it->may_be_end || !ends)
+			return true;
+		it->offset = end_bit(ends->may, it->target);
+		if (!end_bit(ends->surely, it->target))
+			return true;
+	}
+	return false;
 }
 
 bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)

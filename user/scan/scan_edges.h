@@ -6,6 +6,22 @@
 
 enum { EDGE_GROUP = 64 }; /* blocks per entry of groups */
 
+/*
+ * Pointers that may mean the end of the block before, and what scan_ends.c finds out about them: bits by block, owned.
+ * NULL: no bits.
+ */
+struct end_bits {
+	u64 *may;    /* such pointers to these blocks mean an end: they count as ones to the middle */
+	u64 *surely; /* the same, and they hold nothing */
+	u64 *begins; /* beside a pointer to the block there is one to its end, where no block is */
+	u64 *threes; /* three words say that one to the block behind is the end of this one */
+};
+
+static inline bool end_bit(const u64 *bits, u32 block)
+{
+	return bits && bits[block / 64] >> block % 64 & 1;
+}
+
 /* The pointers of one block take so many bytes, too many for store.lens. */
 struct edge_long {
 	u32 block;
@@ -29,9 +45,9 @@ struct edge_store {
 	struct edge_long *longs; /* owned; by block */
 	size_t nr_longs, max_longs;
 	u32 nr_blocks;
-	const u64 *ends; /* borrowed; bits: blocks for which such pointers mean the end of the block before */
-	u32 open;	 /* source block that is being written */
-	u64 open_len;	 /* its bytes so far */
+	const struct end_bits *ends; /* borrowed; NULL until they are decided */
+	u32 open;		     /* source block that is being written */
+	u64 open_len;		     /* its bytes so far */
 };
 
 /*

@@ -30,6 +30,7 @@ void looker_fini(struct looker *r)
 	free(r->hits);
 	free(r->heads);
 	free(r->tagged);
+	free(r->begins);
 }
 
 /* Note that a root points to @block. */
@@ -58,97 +59,31 @@ static bool is_empty_array(const struct looker *r, u32 block, u64 offset)
 	return offset == w && (r->facts->heuristics & SCAN_NEWARRAY) && scan_block_size(r->s, block) == w;
 }
 
-/* The words around a candidate: those of the block that it lies in, or all. */
-struct neighbours {
-	const struct looker *r;
-	taddr_t at, start, end;
-};
-
-static struct neighbours neighbours_of(const struct looker *r, const struct candidate *c)
-{
-	struct neighbours n = { r, r->base + (u64)c->at * 8, 0, UINT64_MAX };
-	u32 block = (u32)WHERE_VALUE(c->where);
-
-	if (WHERE_KIND(c->where) == WHERE_BLOCK) {
-		n.start = r->s->blocks[block].addr;
-		n.end = scan_block_end(r->s, block);
-	}
-	return n;
-}
-
-/* The word @steps behind the candidate; 0 if it belongs to another block, or cannot be read. */
-static u64 scan_look_neighbour(const struct neighbours *n, int steps)
-{
-	const struct looker *r = n->r;
-	taddr_t addr = n->at + (u64)(s64)steps * 8;
-	u64 value = 0;
-
-	if (addr < n->start || addr + 8 > n->end)
-		return 0;
-	if (addr - r->base < (u64)r->nr_words * 8)
-		memcpy(&value, r->data + (addr - r->base), sizeof(value));
-	else if (snapshot_peek(r->facts->snap, addr, &value, sizeof(value)) != 0)
-		return 0;
-	return value & r->facts->mask;
-}
-
-/* The meaning of a pointer to the start of a block. */
-enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
-
-/*
- * Does the word of @c, which is where @block starts, mean the end of the block before? Only allocators without headers
- * put blocks so close. Containers keep their begin, and a position, beside their end: [begin, position, end] (vectors),
- * [begin, end, position] (buffers, rings), [position, begin, end] (queues), [position, end, begin] (streams), [begin,
- * position, position, end] (arenas). In a table of pointers to blocks in a row
- * no word lies two words behind the block before. A position at the begin proves nothing: two ends of other containers,
- * or of a list of one node, look so; but not where a queue has its last position two words behind. [begin, end] and
- * [begin, count, end] may as well be two pointers.
- */
-static enum meaning scan_look_meaning_of(const struct looker *r, const struct candidate *c, u32 block)
-{
-	const struct scan *s = r->s;
-	u64 begin, len, second, before, after;
-	struct neighbours n;
-
-	if (c->at == NO_INDEX || !block || scan_block_end(s, block - 1) != c->value)
-		return MEANS_START;
-	n = neighbours_of(r, c);
-	begin = s->blocks[block - 1].addr;
-	len = c->value - begin;
-	second = scan_look_neighbour(&n, -2);
-	before = scan_look_neighbour(&n, -1);
-	after = scan_look_neighbour(&n, 1);
-	if (second == begin && before - begin - 1 < len)
-		return MEANS_END;
-	if (before == begin && (second - begin - 1 < len - 1 || after - begin <= len))
-		return MEANS_END;
-	if (before - begin - 1 < len - 1 &&
-	    (after == begin || (second - begin - 1 < len - 1 && scan_look_neighbour(&n, -3) == begin)))
-		return MEANS_END;
-	if (second == begin && before == begin && scan_look_neighbour(&n, 2) - begin <= len &&
-	    scan_look_neighbour(&n, 3) == begin && scan_look_neighbour(&n, 4) == c->value)
-		return MEANS_END;
-	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
-}
-
 static int scan_look_settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
 	u32 block = scan_last_below(s, range->lo, range->hi, range->guess, c->value);
 	u32 source = (u32)WHERE_VALUE(c->where);
 	u64 offset = c->value - s->blocks[block].addr;
+	bool is_outside = offset && c->value >= scan_block_end(s, block) && !is_empty_array(r, block, offset);
 	enum meaning meaning = MEANS_START;
+	bool may_be_end;
 
-	if (offset && c->value >= scan_block_end(s, block) && !is_empty_array(r, block, offset))
+	if (IS_AGENT && is_outside)
 		return 0;
-	if (!offset)
-		meaning = scan_look_meaning_of(r, c, block);
-	r->has_ends |= meaning == MEANS_EITHER;
-	if (meaning == MEANS_END)
+	if ((!offset || is_outside) && block - !offset != BLOCK_NONE &&
+	    scan_block_end(s, block - !offset) == c->value)
+		meaning = looker_meaning_of(r, c, block - !offset);
+	may_be_end = !IS_AGENT && meaning == MEANS_EITHER;
+	if (!IS_AGENT)
+		r->has_ends |= meaning != MEANS_START && !offset;
+	if (!IS_AGENT && (meaning == MEANS_END || (is_outside && may_be_end)))
+		return looker_note_begin(r, block - !offset, is_outside);
+	if (is_outside || meaning == MEANS_END)
 		return 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
-		return hit_root(r, block, meaning == MEANS_EITHER ? ROOT_END : offset, c->where);
-	return source == block ? 0 : edges_add(&r->edges, source, block, offset, meaning == MEANS_EITHER);
+		return hit_root(r, block, may_be_end ? ROOT_END : offset, c->where);
+	return source == block ? 0 : edges_add(&r->edges, source, block, offset, may_be_end);
 }
 
 /*

@@ -30,6 +30,12 @@ struct block_head {
 	u32 flags; /* enum block_flag */
 };
 
+/* A block whose end the program keeps beside its begin. */
+struct block_begin {
+	u32 block;
+	bool is_alone; /* no block begins at this end; else three words say that it is one */
+};
+
 /* Facts that all lookers share. */
 struct looker_facts {
 	struct snapshot *snap;		   /* borrowed */
@@ -74,6 +80,8 @@ struct looker {
 	size_t nr_hits, max_hits;
 	struct block_head *heads; /* owned */
 	size_t nr_heads, max_heads;
+	struct block_begin *begins; /* owned */
+	size_t nr_begins, max_begins;
 	u32 *tagged; /* owned; blocks that words with marks in the upper bits lead to, and then in the low bits */
 	size_t nr_tagged, max_tagged;
 	bool has_low_marks; /* some of these words have such marks, too */
@@ -89,6 +97,11 @@ struct looker {
 /* @r is all zero. The edge store of @s is initialized. */
 void looker_init(struct looker *r, struct scan *s, const struct looker_facts *facts);
 void looker_fini(struct looker *r);
+
+/* The meaning of a pointer to the end of a block, where another one may start. */
+enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
+/* scan_meaning.c: that of @c, whose word is the end of @before_block, by the words around it. */
+enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c, u32 before_block);
 
 /* Look at one chunk. Changes only @r, and the groups of the edge store that belong to it. 0 or -ENOMEM. */
 int looker_look(struct looker *r, const struct snapshot_chunk *chunk) __must_check;

@@ -52,7 +52,10 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 	}
 	if (!err && !IS_AGENT)
 		err = scan_enter_tagged(s, r);
-	s->has_ends |= r->has_ends;
+	if (!err && !IS_AGENT)
+		err = scan_enter_begins(s, r);
+	if (!IS_AGENT)
+		s->has_ends |= r->has_ends;
 	s->result.scanned_bytes += r->scanned_bytes;
 	r->nr_heads = r->nr_hits = 0;
 	r->scanned_bytes = 0;

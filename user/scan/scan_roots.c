@@ -48,7 +48,7 @@ int roots_add(struct root_store *r, const struct root_ref *ref)
 	le32_put(to, ref->block);
 	to += is_long ? 4 : 3;
 	if (ref->offset)
-		to = varint_put(to, ref->offset == ROOT_END ? 0 : ref->offset);
+		to = varint_put(to, !IS_AGENT && ref->offset == ROOT_END ? 0 : ref->offset);
 	r->nr_bytes = (u64)(to - r->bytes);
 	r->last_where = ref->where;
 	r->nr++;
@@ -65,11 +65,10 @@ void roots_finish(struct root_store *r)
 	r->capacity = r->nr_bytes;
 }
 
-bool root_next(struct root_iter *it, struct root_ref *out)
+static bool root_read(struct root_iter *it, struct root_ref *out)
 {
 	const u8 *at = it->roots->bytes + it->at, *end = it->roots->bytes + it->roots->nr_bytes;
 	u64 head, offset = 0;
-	const u64 *ends = it->roots->ends;
 
 	if (it->at == it->roots->nr_bytes)
 		return false;
@@ -85,10 +84,22 @@ bool root_next(struct root_iter *it, struct root_ref *out)
 		at = varint_get(at, end, &offset);
 	if (!at)
 		return false;
-	it->may_be_end = head & HAS_OFFSET && !offset;
-	if (it->may_be_end && ends)
-		offset = ends[out->block / 64] >> out->block % 64 & 1;
+	it->may_be_end = !IS_AGENT && head & HAS_OFFSET && !offset;
 	out->offset = (u32)offset;
 	it->at = (u64)(at - it->roots->bytes);
 	return true;
+}
+
+bool root_next(struct root_iter *it, struct root_ref *out)
+{
+	const struct end_bits *ends = IS_AGENT ? NULL : it->roots->ends;
+
+	while (root_read(it, out)) {
+		if (!it->may_be_end || !ends)
+			return true;
+		out->offset = end_bit(ends->may, out->block);
+		if (!end_bit(ends->surely, out->block))
+			return true;
+	}
+	return false;
 }

@@ -2,7 +2,7 @@
 /* Pointers from roots to blocks, in few bytes each: written once, read in that order. For user/scan/scan*.c only. */
 #pragma once
 
-#include "user/lib/types.h"
+#include "user/scan/scan_edges.h"
 
 /* A pointer from a root to a block. */
 struct root_ref {
@@ -22,7 +22,7 @@ struct root_store {
 	u8 *bytes; /* owned */
 	u64 nr_bytes, capacity;
 	size_t nr;
-	const u64 *ends; /* borrowed; as in struct edge_store */
+	const struct end_bits *ends; /* borrowed; NULL until they are decided */
 	u64 last_where;
 };
 

@@ -8,6 +8,11 @@ struct looker;
 
 /* scan_ends.c: decide what pointers mean that are the end of one block and the start of the next. 0 or -ENOMEM. */
 int scan_find_ends(struct scan *s) __must_check;
+/* Note that the program keeps the end of @block beside its begin: struct block_begin. 0 or -ENOMEM. */
+int looker_note_begin(struct looker *r, u32 block, bool is_alone) __must_check;
+/* Take over what @r noted. 0 or -ENOMEM. */
+int scan_enter_begins(struct scan *s, struct looker *r) __must_check;
+void scan_ends_fini(struct scan *s);
 
 enum { SCAN_MIN_BEHIND = 16 }; /* possible blocks without which scan_find_behind() finds nothing */
 /*

@@ -43,7 +43,7 @@ struct scan_big {
 
 /* Blocks without a large hole between them. Bucket i: the first block at or above start + (i << shift). */
 struct scan_span {
-	taddr_t start, end; /* end of the last block, or one byte more */
+	taddr_t start, end; /* one byte behind the end of the last block */
 	u32 first, nr;	    /* blocks */
 	size_t bucket;	    /* index in buckets[] */
 	u32 nr_buckets;
@@ -74,7 +74,7 @@ struct scan {
 	u64 bytes;		     /* sum of their sizes */
 	u64 first_order, last_order; /* of the oldest and of the youngest block */
 	u8 order_shift;		     /* units of their ages: scan_judge.c */
-	u64 *ends;		     /* owned; as in struct edge_store; NULL: no bits */
+	struct end_bits ends;
 	u64 *behind; /* owned; bits: pointers to the middle count as ones to the start; NULL: no bits */
 	u64 *tagged; /* owned; bits: words with marks lead to these blocks; NULL: no bits */
 	bool has_low_marks;	  /* such words have marks in the low bits, too */

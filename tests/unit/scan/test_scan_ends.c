@@ -18,6 +18,15 @@ static taddr_t put_words(taddr_t at, const u64 *words, size_t nr)
 	return at + 8 * nr;
 }
 
+/* A block of @nr words that a root leads to, number @n. */
+static taddr_t owner_of(u32 n, size_t nr)
+{
+	taddr_t owner = block_at(HEAP + 0x8000 + (u64)n * 0x800, 8 * nr);
+
+	put(GLOBALS + 0x1000 + 8 * (u64)n, owner);
+	return owner;
+}
+
 /* Begin and end, and a position in the container: its neighbour is lost (T8). */
 static void ends_hold_nothing(void **state)
 {
@@ -32,19 +41,22 @@ static void ends_hold_nothing(void **state)
 		{ { 24, 0, SIZE } },		      /* a position in a queue */
 		{ { 8, SIZE, 0 } },		      /* a stream: position, end, base */
 		{ { 0, 8, 24, SIZE } },		      /* an arena: base, object, position, end */
+		{ { 0, 8, -1, SIZE } },		      /* an iterator: base, position, count, end */
 		{ { 0, 0, SIZE }, .is_queue = true }, /* its first position, and its last one */
 	};
-	taddr_t at = GLOBALS, kept[ARRAY_SIZE(shapes)], lost[ARRAY_SIZE(shapes)];
+	taddr_t kept[ARRAY_SIZE(shapes)], lost[ARRAY_SIZE(shapes)];
 
 	(void)state;
 	for (u32 i = 0; i < ARRAY_SIZE(shapes); i++) {
+		u64 nr = shapes[i].is_queue ? 7 : shapes[i].words[3] ? 4 : 3;
+		taddr_t at = owner_of(i, nr);
+
 		kept[i] = in_row(3 * i);
 		lost[i] = in_row(3 * i + 1);
-		for (int k = 0; k < 3 + !!shapes[i].words[3]; k++)
-			put(at + 8 * k, kept[i] + shapes[i].words[k]);
+		for (u64 k = 0; k < nr && k < 4; k++)
+			put(at + 8 * k, shapes[i].words[k] == -1ULL ? 5 : kept[i] + shapes[i].words[k]);
 		if (shapes[i].is_queue)
-			put_words(at + 32, (u64[]){ kept[i] + 16, kept[i], lost[i] }, 3);
-		at += 64;
+			put_words(at + 24, (u64[]){ 0, kept[i] + 16, kept[i], lost[i] }, 4);
 	}
 	scan_all();
 	for (u32 i = 0; i < ARRAY_SIZE(shapes); i++) {
@@ -56,7 +68,7 @@ static void ends_hold_nothing(void **state)
 /* Vectors side by side, whose blocks lie side by side too: the ends of two before a begin are no third vector (T8). */
 static void table_of_vectors(void **state)
 {
-	taddr_t at = GLOBALS, kept[NR_PAIRS], lost[NR_PAIRS];
+	taddr_t at = owner_of(0, 3 * NR_PAIRS), kept[NR_PAIRS], lost[NR_PAIRS];
 
 	(void)state;
 	for (u32 i = 0; i < NR_PAIRS; i++) {
@@ -91,6 +103,28 @@ static void ends_in_blocks(void **state)
 	assert_verdict(before, SCAN_REACHABLE);
 	assert_verdict(alone, SCAN_REACHABLE);
 	assert_verdict(many, SCAN_DEFINITE);
+}
+
+/*
+ * Arrays that look as containers, of blocks in a row: entries with data and a position, which some do not have; edges
+ * of a graph, from the node before to the next one; first and last of lists. Nothing is lost (T8).
+ */
+static void arrays_of_pairs(void **state)
+{
+	taddr_t blocks[3 * NR_PAIRS], at = GLOBALS;
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(blocks); i++)
+		blocks[i] = in_row(i);
+	for (u32 i = 0; i < NR_PAIRS; i++)
+		at = put_words(at, (u64[]){ blocks[i], i % 5 ? blocks[i] + 8 * (i % 8) : 0 }, 2);
+	for (u32 i = NR_PAIRS; i < 2 * NR_PAIRS - 1; i++)
+		at = put_words(at, (u64[]){ blocks[i], blocks[i + 1] }, 2);
+	for (u32 i = 2 * NR_PAIRS; i < 3 * NR_PAIRS; i++)
+		at = put_words(at, (u64[]){ blocks[i], blocks[i], blocks[i], blocks[i] + 8 }, 4);
+	scan_all();
+	for (u32 i = 0; i < ARRAY_SIZE(blocks); i++)
+		assert_verdict(blocks[i], SCAN_REACHABLE);
 }
 
 /* Pointers to blocks in a row, upwards and downwards, hold them all, in globals and in a block (T8). */
@@ -161,6 +195,45 @@ static void pairs(void **state)
 		assert_verdict(next[i], SCAN_REACHABLE);
 }
 
+/* Begin and end, most of which lie where no block can begin. @other: one block of the caller is held alone. */
+static void spans_with_proof(bool other)
+{
+	taddr_t kept[NR_PAIRS], next[NR_PAIRS];
+
+	for (u32 i = 0; i < NR_PAIRS; i++) {
+		u64 size = i % 4 ? SIZE - i : SIZE;
+
+		kept[i] = block_at(HEAP + 0x1000 + 2ULL * SIZE * i, size);
+		w.blocks[w.nr_blocks - 1].row = 0;
+		next[i] = in_row(2 * i + 1);
+		w.blocks[w.nr_blocks - 1].row = 1;
+		put_words(GLOBALS + 64ULL * i, (u64[]){ kept[i], kept[i] + size }, 2);
+	}
+	if (other) {
+		put(GLOBALS + 64ULL * NR_PAIRS, block_at(HEAP + 0x100, SIZE));
+		w.blocks[w.nr_blocks - 1].row = 0;
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < NR_PAIRS; i++) {
+		assert_verdict(kept[i], SCAN_REACHABLE);
+		assert_verdict(next[i], i % 4 || !other ? SCAN_DEFINITE : SCAN_POSSIBLE);
+	}
+}
+
+/* Where all blocks of a caller are held so, the neighbours are lost (T8). */
+static void all_spans(void **state)
+{
+	(void)state;
+	spans_with_proof(false);
+}
+
+/* Where only nearly all are, they may be lost (T8). */
+static void nearly_all_spans(void **state)
+{
+	(void)state;
+	spans_with_proof(true);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -168,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(ends_hold_nothing), TEST(table_of_vectors), TEST(ends_in_blocks),
 		TEST(table_of_pointers), TEST(pairs_in_turn),	 TEST(pairs),
+		TEST(arrays_of_pairs),	 TEST(all_spans),	 TEST(nearly_all_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The words around a pointer that is the end of a block, and maybe the start of the next: are they a container? */
+#include <string.h>
+
+#include "user/scan/scan_look.h"
+
+/* The words around a candidate: those of the block that it lies in, or all. */
+struct neighbours {
+	const struct looker *r;
+	taddr_t at, start, end;
+};
+
+static struct neighbours meaning_neighbours(const struct looker *r, const struct candidate *c)
+{
+	struct neighbours n = { r, r->base + (u64)c->at * 8, 0, UINT64_MAX };
+	u32 block = (u32)WHERE_VALUE(c->where);
+
+	if (WHERE_KIND(c->where) == WHERE_BLOCK) {
+		n.start = r->s->blocks[block].addr;
+		n.end = scan_block_end(r->s, block);
+	}
+	return n;
+}
+
+/* The word @steps behind the candidate; 0 if it belongs to another block, or cannot be read. */
+static u64 meaning_neighbour(const struct neighbours *n, int steps)
+{
+	const struct looker *r = n->r;
+	taddr_t addr = n->at + (u64)(s64)steps * 8;
+	u64 value = 0;
+
+	if (addr < n->start || addr + 8 > n->end)
+		return 0;
+	if (addr - r->base < (u64)r->nr_words * 8)
+		memcpy(&value, r->data + (addr - r->base), sizeof(value));
+	else if (snapshot_peek(r->facts->snap, addr, &value, sizeof(value)) != 0)
+		return 0;
+	return value & r->facts->mask;
+}
+
+/* Does a container with begin and end begin with the word @steps behind the candidate? */
+static bool meaning_is_container(const struct neighbours *n, int steps)
+{
+	const struct scan *s = n->r->s;
+	u32 block = scan_lookup(s, meaning_neighbour(n, steps));
+	u64 begin, len, second, third;
+
+	if (block == BLOCK_NONE)
+		return false;
+	begin = s->blocks[block].addr;
+	len = scan_block_end(s, block) - begin;
+	second = meaning_neighbour(n, steps + 1);
+	third = meaning_neighbour(n, steps + 2);
+	if (second - begin > len)
+		return false;
+	return third == begin + len || second == begin + len ||
+	       (third < len && meaning_neighbour(n, steps + 3) == begin + len);
+}
+
+/*
+ * May the word @steps behind the candidate, which looks as the last one of a container and points to @block, begin
+ * something? Words behind it lead into the block: an array of [data, position] looks as [data, position, end]. Or the
+ * next word is the end of the block, and does not begin a container. Without callers that can decide, the word must be
+ * the last one of a block, or another container comes next.
+ */
+static bool meaning_may_begin(const struct neighbours *n, int steps, u32 block)
+{
+	const struct scan *s = n->r->s;
+	u64 begin = s->blocks[block].addr, len = scan_block_end(s, block) - begin;
+	u64 next = meaning_neighbour(n, steps + 1);
+	bool is_close = next - begin == len;
+
+	if (next - begin < len)
+		return true;
+	if (is_close && meaning_neighbour(n, steps + 2) == next)
+		return true;
+	if (!is_close && ((!IS_AGENT && s->books.stacks) || n->at + (u64)(steps + 1) * 8 >= n->end))
+		return false;
+	return !meaning_is_container(n, steps + 1);
+}
+
+/*
+ * Only allocators without headers put a block where another one ends. Containers keep their begin, and a position,
+ * beside their end: [begin, position, end] (vectors), [begin, end, position] (buffers, rings), [position, begin, end]
+ * (queues), [position, end, begin] (streams), [begin, position, position, end] (arenas), [begin, position, count, end]
+ * (iterators). In a table of pointers to blocks in a row no word lies two words behind the block before. A position at
+ * the begin proves nothing: two ends of other containers, or of a list of one node, look so; but not where a queue has
+ * its last position two words behind. [begin, end] and [begin, count, end] may as well be two pointers.
+ */
+enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c, u32 before_block)
+{
+	const struct scan *s = r->s;
+	u64 begin, len, second, before, after;
+	struct neighbours n;
+	bool is_start;
+
+	if (c->at == NO_INDEX)
+		return MEANS_START;
+	n = meaning_neighbours(r, c);
+	begin = s->blocks[before_block].addr;
+	len = c->value - begin;
+	is_start = before_block + 1 < s->nr && s->blocks[before_block + 1].addr == c->value;
+	second = meaning_neighbour(&n, -2);
+	before = meaning_neighbour(&n, -1);
+	after = meaning_neighbour(&n, 1);
+	if ((second == begin && before - begin - 1 < len) ||
+	    (before == begin && second - begin - 1 < len - 1) ||
+	    (second - begin - 1 < len - 1 && (before - begin - 1 < len - 1 || before - 1 < len) &&
+	     meaning_neighbour(&n, -3) == begin))
+		return is_start && meaning_may_begin(&n, 0, before_block + 1) ? MEANS_EITHER : MEANS_END;
+	if (before == begin ? second != begin && after - begin <= len
+			    : before - begin - 1 < len - 1 && after == begin)
+		return is_start && meaning_may_begin(&n, 1, before_block + 1) ? MEANS_EITHER : MEANS_END;
+	if (second == begin && before == begin && meaning_neighbour(&n, 2) - begin <= len &&
+	    meaning_neighbour(&n, 3) == begin && meaning_neighbour(&n, 4) == c->value)
+		return MEANS_END;
+	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
+}
