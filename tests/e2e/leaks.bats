@@ -688,10 +688,10 @@ lost_by_known() {
 @test "leaks: --fail-on says at the end what it found" {
 	run --separate-stderr "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/r.txt" --fail-on definite:1K --fail-on errors -- "$T/leak_kinds"
 	[ "$status" -eq 99 ]
-	[ "${stderr_lines[-1]}" = 'heaptap: run: FAILED: 2,290 B in 23 blocks lost (--fail-on definite, limit 1,024 B); 0 wrong releases (--fail-on errors)' ]
+	[ "${stderr_lines[-1]}" = 'heaptap: run: FAILED: leaks 1,442 B in 10 blocks, and with them 848 B in 13 (--fail-on definite, limit 1,024 B); 0 wrong releases (--fail-on errors)' ]
 	run --separate-stderr "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/s.txt" --fail-on definite:1M -- "$T/leak_kinds"
 	[ "$status" -eq 0 ]
-	[ "${stderr_lines[-1]}" = 'heaptap: run: passed: 2,290 B in 23 blocks lost (--fail-on definite, limit 1.00 MiB)' ]
+	[ "${stderr_lines[-1]}" = 'heaptap: run: passed: leaks 1,442 B in 10 blocks, and with them 848 B in 13 (--fail-on definite, limit 1.00 MiB)' ]
 }
 
 # bats test_tags=full

@@ -170,12 +170,12 @@ terminal_is_back() {
 	kinds
 	topping -- "$TARGET"
 	built
-	shows ' < lose_plain'
+	shows ' lose_plain '
 	screen_lacks 'definite'
 	keys l
 	shows ' definite '
 	# 5 blocks of 100 bytes, by construction.
-	shows '^ *500 B .*  500 B  malloc < lose_plain'
+	shows '^ *500 B .*  500 B  lose_plain '
 	keys s
 	shows 'save a report as:'
 	keys "$BATS_TEST_TMPDIR/saved.json" Enter
@@ -194,7 +194,7 @@ terminal_is_back() {
 	kinds
 	topping -- "$TARGET"
 	built
-	shows ' < lose_plain'
+	shows ' lose_plain '
 	keys o
 	shows 'sort by: .*live-blocks'
 	keys total-blo
@@ -212,7 +212,7 @@ terminal_is_back() {
 	shows '^500 B .*allocated in 5 blocks'
 	shows '^ *main '
 	keys w
-	shows 'Who holds the oldest block of malloc < lose_plain'
+	shows 'Who holds the oldest block of lose_plain '
 	shows 'is in a block of 100 B, definite'
 	keys q
 	shows 'q quit'
@@ -237,7 +237,7 @@ terminal_is_back() {
 	kinds
 	topping -- "$TARGET"
 	built
-	shows ' < lose_plain'
+	shows ' lose_plain '
 	for size in 20x12 300x60 20x2 12x1 80x24 20x40; do
 		resize "$size"
 		keys Enter
@@ -246,7 +246,7 @@ terminal_is_back() {
 	done
 	# The heading is gone and back: all was drawn anew.
 	shows ' *LIVE .*CALLER'
-	shows '^ *500 B malloc <'
+	shows '^ *500 B lose_plain'
 	[ "$(screen_now | awk 'length > 20' | wc -l)" -eq 0 ]
 	keys C-c
 	left 0
@@ -289,10 +289,10 @@ terminal_is_back() {
 	kill -TERM "$TARGET"
 	shows 'a\\x1b\[7mb (pid '
 	echo >&7
-	shows ' < lose_plain'
+	shows ' lose_plain '
 	echo >&7
 	shows ' ENDED  '
-	shows ' < lose_plain'
+	shows ' lose_plain '
 	keys q
 	left 0
 }
@@ -321,9 +321,9 @@ terminal_is_back() {
 	topping -- --sysroot / "unix:$BATS_TEST_TMPDIR/served/s"
 	shows 'leak_kinds (pid '
 	built
-	shows '^ *500 B .* malloc < lose_plain'
+	shows '^ *500 B .* lose_plain '
 	keys l
-	shows '^ *500 B .*  500 B  malloc < lose_plain'
+	shows '^ *500 B .*  500 B  lose_plain '
 	screen_lacks resident
 	keys q
 	left 0

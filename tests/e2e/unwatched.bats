@@ -163,8 +163,8 @@ seen_as() {
 	seen_as "PYTHONMALLOC=malloc" ./python3
 	seen_as "USE_ZEND_ALLOC=0" ./php8.2
 	seen_as "USE_ZEND_ALLOC=0" ./php-fpm8.2
-	seen_as "JavaScript objects are no blocks here" ./node
-	seen_as "JavaScript objects are no blocks here" ./nodejs
+	seen_as "JavaScript objects are no blocks" ./node
+	seen_as "JavaScript objects are no blocks" ./nodejs
 	gcc -shared -o libjvm.so -x c /dev/null
 	echo '#include <stdlib.h>
 		int main(void) { free(malloc(9)); }' | gcc -O0 -x c -o java - -x none -Wl,--no-as-needed ./libjvm.so

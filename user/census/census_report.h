@@ -10,11 +10,13 @@
 #include "user/census/census_names.h"
 
 struct census_report_options {
-	const char *comm;	    /* name of the process */
-	u32 top;		    /* rows of each table; 0 = all */
-	taddr_t why_addr;	    /* show who holds this block; 0 = none */
-	const char *why_type;	    /* show who holds blocks of this type; borrowed; NULL = none */
-	struct census_names *names; /* borrowed */
+	const char *comm;     /* name of the process */
+	u32 top;	      /* rows of each table; 0 = all */
+	u32 width;	      /* columns of the text; 0 = 80 */
+	bool is_brief;	      /* the text is for a screen: the tables that answer questions, with few rows */
+	taddr_t why_addr;     /* show who holds this block; 0 = none */
+	const char *why_type; /* show who holds blocks of this type; borrowed; NULL = none */
+	struct census_names *names;		/* borrowed */
 	const struct census_baseline *baseline; /* borrowed; NULL = none */
 	const struct census_known *known;	/* borrowed; joined; NULL = none */
 };

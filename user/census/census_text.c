@@ -21,6 +21,8 @@ enum {
 	MAX_FIRSTS = 20,    /* rows of first words, unless -n says otherwise: each string may have its own */
 	MIN_FREE = 1 << 20, /* bytes that are worth a way out */
 	MANY_ARENAS = 8,
+	DEFAULT_WIDTH = 80, /* columns */
+	BRIEF_ROWS = 3,	    /* of a table on a screen */
 };
 
 static const char *census_text_plural(u64 n)
@@ -59,7 +61,7 @@ static void print_doubt(FILE *out, const struct census *c)
 	}
 }
 
-/* "leaks 1,442 B in 10 blocks; 3,302 B live in 35 blocks; 1.2 MiB free in the allocator" */
+/* "leaks 1,442 B in 10 blocks, and with them 848 B in 13; 3,302 B live in 35 blocks; 1.2 MiB free in the allocator" */
 static void census_text_print_head(FILE *out, const struct census *c)
 {
 	struct census_sum live = census_live(&c->blocks);
@@ -67,14 +69,15 @@ static void census_text_print_head(FILE *out, const struct census *c)
 	if (!c->scan) {
 		fprintf(out, "no leak verdict: %s", c->why);
 	} else {
-		struct census_sum definite = verdict_sum(c, SCAN_DEFINITE);
+		struct census_sum definite = verdict_sum(c, SCAN_DEFINITE),
+				  indirect = verdict_sum(c, SCAN_INDIRECT);
 
-		if (definite.blocks) {
-			fputs("leaks ", out);
-			census_text_print_sum(out, definite);
-		} else {
+		if (definite.blocks)
+			fprintf(out, "leaks %s",
+				human_lost(definite.bytes, definite.blocks, indirect.bytes, indirect.blocks)
+					.text);
+		else
 			print_doubt(out, c);
-		}
 	}
 	fprintf(out, "; %s live in %s block%s; %s free in the allocator", human_bytes(live.bytes).text,
 		human_count(live.blocks).text, census_text_plural(live.blocks),
@@ -410,7 +413,7 @@ static int print_firsts(FILE *out, const struct census *c, const struct census_r
 	return 0;
 }
 
-static void print_resident(FILE *out, const struct census *c)
+static void print_resident(FILE *out, const struct census *c, const struct census_report_options *o)
 {
 	const struct residence *r = &c->resident;
 
@@ -418,7 +421,8 @@ static void print_resident(FILE *out, const struct census *c)
 		return;
 	fprintf(out, "\nResident memory: %s\n", human_bytes(r->rss).text);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		census_text_print_row(out, residence_name(i), r->of[i], 0, r->rss);
+		if (!o->is_brief || r->of[i] * 100 >= r->rss)
+			census_text_print_row(out, residence_name(i), r->of[i], 0, r->rss);
 	if (r->nr_ended)
 		fprintf(out,
 			"  stacks of %s ended thread%s: %s (pthread_join or pthread_detach releases them)\n",
@@ -428,7 +432,8 @@ static void print_resident(FILE *out, const struct census *c)
 		fprintf(out, "  swapped out: %s\n", human_bytes(r->swapped).text);
 	if (r->huge)
 		fprintf(out, "  in huge pages: %s\n", human_bytes(r->huge).text);
-	fprintf(out, "  page tables, in addition: %s\n", human_bytes(r->page_tables).text);
+	if (!o->is_brief)
+		fprintf(out, "  page tables, in addition: %s\n", human_bytes(r->page_tables).text);
 }
 
 static int by_lost(const void *a, const void *b)
@@ -441,18 +446,30 @@ static int by_lost(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
+/* How many blocks from @i on are like it, and lead to as much. A table of all rows has each with its address. */
+static size_t nr_alike(const struct scan_block_info *leaders, size_t i, size_t nr)
+{
+	size_t k = i;
+
+	while (k < nr && leaders[k].size == leaders[i].size &&
+	       leaders[k].indirect_bytes == leaders[i].indirect_bytes &&
+	       leaders[k].indirect_blocks == leaders[i].indirect_blocks)
+		k++;
+	return k - i;
+}
+
 static int census_text_print_leaks(FILE *out, const struct census *c, const struct census_report_options *o)
 {
 	auto_free struct scan_block_info *leaders = NULL;
-	size_t nr, shown;
+	size_t nr, i, alike, shown = 0;
 	int err = c->scan ? scan_leaders(c->scan, &leaders, &nr) : 0;
 
 	if (err || !c->scan || !nr)
 		return err;
 	qsort(leaders, nr, sizeof(*leaders), by_lost);
-	shown = o->top && o->top < nr ? o->top : nr;
 	fputs("\nBlocks that nothing points to\n", out);
-	for (size_t i = 0; i < shown; i++) {
+	for (i = 0; i < nr && (!o->top || shown < o->top); i += alike, shown++) {
+		alike = o->top ? nr_alike(leaders, i, nr) : 1;
 		fprintf(out, "  0x%llx  %s", (unsigned long long)leaders[i].addr,
 			human_bytes(leaders[i].size).text);
 		if (leaders[i].indirect_blocks)
@@ -460,10 +477,12 @@ static int census_text_print_leaks(FILE *out, const struct census *c, const stru
 				human_bytes(leaders[i].indirect_bytes).text,
 				human_count(leaders[i].indirect_blocks).text,
 				census_text_plural(leaders[i].indirect_blocks));
+		if (alike > 1)
+			fprintf(out, "; %s more like it", human_count(alike - 1).text);
 		putc('\n', out);
 	}
-	if (shown < nr)
-		fprintf(out, "  ... and %s more\n", human_count(nr - shown).text);
+	if (i < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - i).text);
 	return 0;
 }
 
@@ -484,39 +503,49 @@ static void print_notes(FILE *out, const struct census *c)
 
 static int print_all(FILE *out, const struct census *c, const struct census_report_options *o)
 {
+	struct census_report_options brief = *o;
 	int err;
 
+	if (o->is_brief)
+		brief.top = BRIEF_ROWS;
+	o = &brief;
 	/* A question has its answer, and not the census. */
 	if (o->why_addr || o->why_type)
 		return o->why_addr ? census_why_text(out, c, o->names, o->why_addr)
 				   : census_why_type_text(out, c, o->names, o->why_type, o->top);
 	census_text_print_head(out, c);
 	census_text_print_process(out, c, o);
-	census_text_print_memory(out, c);
-	print_arenas(out, c, o);
+	if (!o->is_brief) {
+		census_text_print_memory(out, c);
+		print_arenas(out, c, o);
+	}
 	print_free(out, c);
-	print_resident(out, c);
-	print_verdicts(out, c);
+	print_resident(out, c, o);
+	if (!o->is_brief)
+		print_verdicts(out, c);
 	err = census_text_print_leaks(out, c, o);
 	if (!err)
 		err = print_owners(out, c, o);
 	if (!err)
 		err = print_types(out, c, o);
-	if (!err)
+	if (!err && !o->is_brief)
 		err = print_firsts(out, c, o);
-	if (!err)
+	if (!err && !o->is_brief)
 		err = print_sizes(out, c, o);
 	if (!err && o->known)
 		census_known_text(out, o->known, o->top);
 	if (!err && o->baseline)
 		err = census_baseline_text(out, o->baseline, c, o->names, o->top);
 	print_notes(out, c);
+	if (o->is_brief)
+		fputs("\nMore rows and tables (arenas, verdicts, sizes): -n 10, -n 0, or a file: -o census.txt\n",
+		      out);
 	return err;
 }
 
 int census_text(FILE *out, const struct census *c, const struct census_report_options *o)
 {
-	FILE *lines = wrap_open(out, wrap_width(out));
+	FILE *lines = wrap_open(out, o->width ? o->width : DEFAULT_WIDTH);
 	int err;
 
 	if (!lines)

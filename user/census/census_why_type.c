@@ -179,7 +179,9 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 			fputs(": ", out);
 			census_why_type_print_sum(out, t.live);
 		} else {
-			fputs(t.is_any ? ": no verdict, so this is not known" : ": no live block begins so",
+			fputs(t.is_any ? ": no verdict, so this is not known"
+				       : ": no live block begins so (only classes with virtual "
+					 "functions have a name; heaptap scan lists them)",
 			      out);
 		}
 		putc('\n', out);

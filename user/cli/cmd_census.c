@@ -118,6 +118,8 @@ static int cmd_census_write_all(const struct census *c, const struct options *o,
 		err = read_known(&known, o, c);
 	ro.known = known;
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
+		ro.width = formats[nr_fds].width;
+		ro.is_brief = formats[nr_fds].is_terminal && !o->has_top && !o->verbose;
 		fds[nr_fds] = cmd_census_write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
 	}
@@ -169,7 +171,8 @@ int census_judge(const struct options *o, pid_t pid)
 	const struct census_options co = cmd_census_options(o);
 	struct census *c = NULL;
 	int err = census_take(&c, pid, &co), status = STATUS_DONE;
-	struct scan_sum lost;
+	const struct scan_sum *of;
+	struct scan_result r;
 
 	if (err || !c->scan) {
 		warn("%s: PID %d: blocks from before the attach are not judged: %s", o->command->name,
@@ -178,13 +181,17 @@ int census_judge(const struct options *o, pid_t pid)
 		     : err	    ? strerror(-err)
 				    : c->why);
 	} else {
-		lost = scan_result(c->scan).sums.of[SCAN_DEFINITE];
+		r = scan_result(c->scan);
+		of = r.sums.of;
 		status = cmd_census_judged_status(o, c);
 		if (status != STATUS_DONE)
-			error("%s: FAILED: PID %d: %s in %s block%s lost, older blocks included (--fail-on definite; "
+			error("%s: FAILED: PID %d: leaks %s, older blocks included (--fail-on definite; "
 			      "heaptap scan %d shows them)",
-			      o->command->name, (int)pid, human_bytes(lost.bytes).text,
-			      human_count(lost.blocks).text, lost.blocks == 1 ? "" : "s", (int)pid);
+			      o->command->name, (int)pid,
+			      human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+					 of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
+				      .text,
+			      (int)pid);
 	}
 	census_free(c);
 	return status;
@@ -229,6 +236,9 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		break;
 	case -EPERM:
 	case -EACCES:
+		/* The reason was logged. */
+		if (geteuid())
+			error("scan: PID %d: try: sudo heaptap scan %d", (int)pid, (int)pid);
 		status = STATUS_IMPOSSIBLE;
 		break;
 	default:

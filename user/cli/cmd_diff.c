@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "user/cli/commands.h"
 #include "user/cli/report_file.h"
@@ -14,6 +15,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/lib/wrap.h"
 #include "user/cli/options_rooms.h"
 #include "user/report/output.h"
 #include "user/report/report_rows.h"
@@ -69,12 +71,20 @@ static int cmd_diff_write_diff(const struct options *o, struct diff *d, enum dif
 			       struct outputs *outs)
 {
 	const char *const names[] = { o->args[0], o->args[1] };
+	bool is_screen = !o->json && isatty(STDOUT_FILENO);
+	FILE *out = stdout;
 	int err;
 
 	if (o->outputs.nr)
 		return cmd_diff_write_pages(d, names, outs, o->outputs.nr);
-	err = o->json ? diff_write_json(stdout, d, key, names)
-		      : diff_write_text(stdout, d, key, o->top, names);
+	if (is_screen)
+		out = wrap_open(stdout, wrap_width(stdout));
+	if (!out)
+		return -ENOMEM;
+	err = o->json ? diff_write_json(out, d, key, names)
+		      : diff_write_text(out, d, key, o->top, is_screen && !o->has_top && !o->verbose, names);
+	if (is_screen && fclose(out) && !err)
+		err = -errno;
 	/* A reader of a pipe that goes away has what it wants. */
 	if (err && err != -EPIPE) {
 		error("diff: standard output: %s", strerror(-err));

@@ -216,6 +216,28 @@ void doctor_breakpoints_fini(struct doctor_breakpoints *b)
 	free(b->left);
 }
 
+/* Are the breakpoints in both processes the same, and from the same? */
+static bool doctor_breakpoints_alike(const struct doctor_left *a, const struct doctor_left *b)
+{
+	return a->nr == b->nr && a->tracer_pid == b->tracer_pid && !strcmp(a->function, b->function) &&
+	       !strcmp(a->path, b->path);
+}
+
+/* How many processes are like @i, which is the first of them; 0 if it is not. */
+static size_t doctor_breakpoints_count(const struct doctor_breakpoints *b, size_t i)
+{
+	size_t nr = 0;
+
+	for (size_t k = 0; k < b->nr; k++) {
+		if (!doctor_breakpoints_alike(&b->left[k], &b->left[i]))
+			continue;
+		if (k < i)
+			return 0;
+		nr++;
+	}
+	return nr;
+}
+
 void doctor_print_breakpoints(FILE *out, const struct doctor_breakpoints *b)
 {
 	fprintf(out, "\nBreakpoints in allocator functions\n");
@@ -223,10 +245,16 @@ void doctor_print_breakpoints(FILE *out, const struct doctor_breakpoints *b)
 		fprintf(out, "  none");
 	for (size_t i = 0; i < b->nr; i++) {
 		const struct doctor_left *left = &b->left[i];
+		size_t nr = doctor_breakpoints_count(b, i);
 
+		if (!nr)
+			continue;
 		fprintf(out, "  process %d (", left->pid);
 		escape_text(out, left->comm);
-		fprintf(out, "): %zu, the first in %s of ", left->nr, left->function);
+		fputc(')', out);
+		if (nr > 1)
+			fprintf(out, " and %zu more", nr - 1);
+		fprintf(out, ": %zu, the first in %s of ", left->nr, left->function);
 		escape_text(out, left->path);
 		if (left->tracer_pid)
 			fprintf(out, ": process %d, which traces it, may have put them there\n",

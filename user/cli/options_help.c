@@ -219,10 +219,11 @@ void options_help(FILE *out, const struct command *command, bool wants_all)
 			help_summary(out, width, c);
 	fputs("\n'heaptap PROGRAM' is 'heaptap run PROGRAM', 'heaptap PID' 'heaptap attach PID'.\n", out);
 	if (!IS_AGENT)
-		fputs("Where RSS grows and nothing leaks: 'heaptap attach PID' says where it went, 'heaptap\n"
-		      "scan PID' what is free (fragmentation) and what pins it, '--mmap' who maps memory.\n",
+		fputs("Where RSS grows and nothing leaks: 'heaptap attach PID' says where it went,\n"
+		      "'heaptap scan PID' what is free (fragmentation) and what pins it,\n"
+		      "'--mmap' who maps memory.\n",
 		      out);
-	fputs("'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
+	fputs("'heaptap help COMMAND' lists the options of a command. See also heaptap(1).\n", out);
 }
 
 int cmd_help(const struct options *o)

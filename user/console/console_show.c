@@ -273,7 +273,7 @@ static int console_show_write_diff(struct console *c, struct diff *d, const char
 	err = diff_add(d, 0, c->baseline, c->baseline_len, &why, &at);
 	if (!err)
 		err = diff_add(d, 1, now, len, &why, &at);
-	return err ? err : diff_write_text(c->out, d, key, v->options.top, names);
+	return err ? err : diff_write_text(c->out, d, key, v->options.top, false, names);
 }
 
 int console_diff(struct console *c, size_t nr, char **words)

@@ -9,15 +9,15 @@
 enum { MIN_BITS = 10, MAX_BITS = 16 };
 
 static const struct {
-	const char *name, *what;
+	const char *name, *what, *many;
 	bool is_mismatch;
 } kinds[] = {
-	[MISUSE_MISMATCHED] = { "mismatched-free", "mismatched release", true },
-	[MISUSE_DOUBLE] = { "double-free", "double release" },
-	[MISUSE_BAD_FREE] = { "bad-free", "release of no block" },
-	[MISUSE_BAD_REALLOC] = { "bad-realloc", "realloc of no block" },
-	[MISUSE_SIZE] = { "size-mismatch", "wrong size", true },
-	[MISUSE_ALIGNMENT] = { "alignment-mismatch", "wrong alignment", true },
+	[MISUSE_MISMATCHED] = { "mismatched-free", "mismatched release", "mismatched releases", true },
+	[MISUSE_DOUBLE] = { "double-free", "double release", "double releases" },
+	[MISUSE_BAD_FREE] = { "bad-free", "release of no block", "releases of no block" },
+	[MISUSE_BAD_REALLOC] = { "bad-realloc", "realloc of no block", "reallocs of no block" },
+	[MISUSE_SIZE] = { "size-mismatch", "wrong size", "wrong sizes", true },
+	[MISUSE_ALIGNMENT] = { "alignment-mismatch", "wrong alignment", "wrong alignments", true },
 };
 _Static_assert(ARRAY_SIZE(kinds) == NR_MISUSES, "one name each");
 
@@ -26,9 +26,9 @@ const char *misuse_name(enum misuse_kind kind)
 	return kinds[kind].name;
 }
 
-const char *misuse_what(enum misuse_kind kind)
+const char *misuse_what(enum misuse_kind kind, u64 count)
 {
-	return kinds[kind].what;
+	return count == 1 ? kinds[kind].what : kinds[kind].many;
 }
 
 static const struct {

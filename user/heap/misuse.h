@@ -106,9 +106,9 @@ const struct misuse_notice *heap_notices(const struct heap *h);
 const char *notice_name(enum notice_kind kind);
 const char *notice_what(enum notice_kind kind);
 
-/* Names: for JSON ("mismatched-free"), and for people ("mismatched release"). */
+/* Names: for JSON ("mismatched-free"), and for people, of @count of them ("mismatched release"). */
 const char *misuse_name(enum misuse_kind kind);
-const char *misuse_what(enum misuse_kind kind);
+const char *misuse_what(enum misuse_kind kind, u64 count);
 
 /* Does the release not fit to the allocation? Then reports count it for the caller that allocated. */
 bool misuse_is_mismatch(enum misuse_kind kind);

@@ -57,6 +57,19 @@ struct human human_bytes_exact(u64 bytes)
 	return h;
 }
 
+struct human_lost human_lost(u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks)
+{
+	struct human_lost h;
+	int n = snprintf(h.text, sizeof(h.text), "%s in %s block%s", human_bytes(bytes).text,
+			 human_count(blocks).text, blocks == 1 ? "" : "s");
+
+	if (more_blocks)
+		snprintf(h.text + n, sizeof(h.text) - (size_t)n, ", and with %s %s in %s",
+			 blocks == 1 ? "it" : "them", human_bytes(more_bytes).text,
+			 human_count(more_blocks).text);
+	return h;
+}
+
 struct human human_duration(u64 ns)
 {
 	struct human h;

@@ -137,6 +137,8 @@ struct diff_sums diff_sums(const struct diff *d)
 	return (struct diff_sums){ .live_bytes = (s64)(b->live_bytes - a->live_bytes),
 				   .leaked_bytes = (s64)(b->leaked_bytes - a->leaked_bytes),
 				   .leaked_blocks = (s64)(b->leaked_blocks - a->leaked_blocks),
+				   .definite_bytes = (s64)(b->definite_bytes - a->definite_bytes),
+				   .definite_blocks = (s64)(b->definite_blocks - a->definite_blocks),
 				   .has_leaks = d->totals[0].nr_scanned && d->totals[1].nr_scanned };
 }
 
@@ -155,6 +157,7 @@ static const struct {
 	[DIFF_TOTAL_BLOCKS] = { "total-blocks", offsetof(struct saved_numbers, allocs) },
 	[DIFF_LEAKED_BYTES] = { "leaked-bytes", offsetof(struct saved_numbers, leaked_bytes) },
 	[DIFF_PEAK] = { "peak", offsetof(struct saved_numbers, peak_bytes) },
+	[DIFF_DEFINITE_BYTES] = { "", offsetof(struct saved_numbers, definite_bytes) },
 };
 
 enum diff_key diff_key_find(const char *name)

@@ -37,6 +37,7 @@ enum diff_key {
 	DIFF_TOTAL_BLOCKS,
 	DIFF_LEAKED_BYTES,
 	DIFF_PEAK,
+	DIFF_DEFINITE_BYTES, /* no key of --sort */
 	NR_DIFF_KEYS
 };
 
@@ -66,15 +67,16 @@ enum diff_key diff_key_for(struct diff *d, enum diff_key key);
 /* By how much more, or less, the second report has. Leaks are definite and indirect; they need both verdicts. */
 struct diff_sums {
 	s64 live_bytes, leaked_bytes, leaked_blocks;
+	s64 definite_bytes, definite_blocks; /* included */
 	bool has_leaks;
 };
 struct diff_sums diff_sums(const struct diff *d);
 
 /*
- * Write the changes. The text has at most @top rows (0 = all) with gains and as many with losses. @names are the names
- * of the two files. 0 or -errno.
+ * Write the changes. The text has at most @top rows (0 = all) with gains and as many with losses, or for a screen
+ * (@is_brief) the first ones without stacks. @names are the names of the two files. 0 or -errno.
  */
-int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top,
+int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, bool is_brief,
 		    const char *const names[2]) __must_check;
 int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2]) __must_check;
 /* A page for a browser. */

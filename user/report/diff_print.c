@@ -12,6 +12,8 @@
 #include "user/lib/json.h"
 #include "user/report/report.h"
 
+enum { BRIEF_ROWS = 3 }; /* on a screen, of those with more and of those with less */
+
 /* "+1.2 KiB", "-3 " ... */
 static const char *diff_print_sign(s64 change)
 {
@@ -91,6 +93,19 @@ static void print_traced(FILE *out, const struct saved_totals t[2])
 	}
 }
 
+/* Lost blocks, and those that only they lead to, in the words of reports. */
+static void print_leaked(FILE *out, const struct saved_numbers *a, const struct saved_numbers *b)
+{
+	const u64 indirect[2] = { a->leaked_bytes - a->definite_bytes, b->leaked_bytes - b->definite_bytes };
+	const u64 blocks[2] = { a->leaked_blocks - a->definite_blocks,
+				b->leaked_blocks - b->definite_blocks };
+
+	print_total(out, "definite", (u64[]){ a->definite_bytes, b->definite_bytes },
+		    (u64[]){ a->definite_blocks, b->definite_blocks });
+	if (blocks[0] || blocks[1])
+		print_total(out, "indirect", indirect, blocks);
+}
+
 static void print_totals(FILE *out, const struct saved_totals t[2], const char *const names[2])
 {
 	const struct saved_numbers *a = &t[0].numbers, *b = &t[1].numbers;
@@ -106,10 +121,9 @@ static void print_totals(FILE *out, const struct saved_totals t[2], const char *
 	print_total(out, "allocated", (u64[]){ a->alloc_bytes, b->alloc_bytes },
 		    (u64[]){ a->allocs, b->allocs });
 	if (t[0].nr_scanned && t[1].nr_scanned)
-		print_total(out, "leaked", (u64[]){ a->leaked_bytes, b->leaked_bytes },
-			    (u64[]){ a->leaked_blocks, b->leaked_blocks });
+		print_leaked(out, a, b);
 	else if (t[0].nr_scanned || t[1].nr_scanned)
-		fprintf(out, "  %-11s not known of the %s\n", "leaked", t[0].nr_scanned ? "second" : "first");
+		fprintf(out, "  %-11s not known of the %s\n", "leaks", t[0].nr_scanned ? "second" : "first");
 	if (t[0].lost || t[1].lost)
 		fprintf(out, "  %-11s %s events, then %s: what is said here is not exact\n", "lost",
 			human_count(t[0].lost).text, human_count(t[1].lost).text);
@@ -142,13 +156,14 @@ void diff_print_frames(FILE *out, const char *frames)
 	}
 }
 
-static void diff_print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number)
+static void diff_print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number,
+			   bool is_brief)
 {
 	u64 bytes[2], blocks[2];
 
 	for (u32 i = 0; i < 2; i++)
 		numbers_of(&row->of[i], key, &bytes[i], &blocks[i]);
-	fprintf(out, "\n#%-3zu ", number);
+	fprintf(out, "%s#%-3zu ", is_brief ? "" : "\n", number);
 	diff_print_change(out, (s64)(bytes[1] - bytes[0]), (s64)(blocks[1] - blocks[0]));
 	fputs(" (", out);
 	for (u32 i = 0; i < 2; i++) {
@@ -164,12 +179,13 @@ static void diff_print_row(FILE *out, const struct diff_row *row, enum diff_key 
 		escape_text(out, row->place);
 	}
 	fputc('\n', out);
-	diff_print_frames(out, row->frames);
+	if (!is_brief)
+		diff_print_frames(out, row->frames);
 }
 
 /* Write the rows with gains or those with losses, the largest change first. */
 static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_t nr, enum diff_key key,
-			    u32 top, bool is_gain)
+			    u32 top, bool is_brief, bool is_gain)
 {
 	static const char *const words[NR_DIFF_KEYS][2] = {
 		[DIFF_LIVE_BYTES] = { "holds less", "holds more" },
@@ -177,10 +193,13 @@ static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_
 		[DIFF_TOTAL_BYTES] = { "allocated less", "allocated more" },
 		[DIFF_TOTAL_BLOCKS] = { "allocated fewer blocks", "allocated more blocks" },
 		[DIFF_LEAKED_BYTES] = { "leaked less", "leaked more" },
+		[DIFF_DEFINITE_BYTES] = { "leaked less", "leaked more" },
 		[DIFF_PEAK] = { "held less at the peak", "held more at the peak" },
 	};
-	size_t shown = top && top < nr ? top : nr;
+	size_t shown;
 
+	top = is_brief ? BRIEF_ROWS : top;
+	shown = top && top < nr ? top : nr;
 	if (!nr)
 		return;
 	fprintf(out, "\nWho %s: ", words[key][is_gain]);
@@ -188,7 +207,7 @@ static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_
 		fprintf(out, "top %s of ", human_count(shown).text);
 	fprintf(out, "%s caller%s\n", human_count(nr).text, nr == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
-		diff_print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1);
+		diff_print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1, is_brief);
 }
 
 /* ", most of it from make_node (list.c:42)": the caller that gained most of the @all bytes of @key. */
@@ -213,6 +232,28 @@ static void print_more(FILE *out, const char *verb, s64 change)
 		change < 0 ? "less" : "more");
 }
 
+/* Definite blocks, and those with them, if both are more, or both are less; else their sum. */
+static void print_leaks(FILE *out, struct diff *d, const struct diff_sums *sums)
+{
+	s64 bytes = sums->definite_bytes, blocks = sums->definite_blocks;
+	s64 more_bytes = sums->leaked_bytes - bytes, more_blocks = sums->leaked_blocks - blocks;
+	bool is_split = blocks > 0 ? bytes >= 0 && more_bytes >= 0 && more_blocks >= 0
+				   : blocks < 0 && bytes <= 0 && more_bytes <= 0 && more_blocks <= 0;
+
+	if (!is_split) {
+		bytes = sums->leaked_bytes;
+		blocks = sums->leaked_blocks;
+		more_blocks = 0;
+	}
+	print_more(out, "leaks", bytes);
+	fprintf(out, " in %s %s %s", human_count(diff_print_size_of(blocks)).text,
+		blocks < 0 ? "fewer" : "more", blocks_word(diff_print_size_of(blocks)));
+	if (more_blocks)
+		fprintf(out, ", and with them %s in %s", human_bytes(diff_print_size_of(more_bytes)).text,
+			human_count(diff_print_size_of(more_blocks)).text);
+	diff_print_place(out, d, is_split ? DIFF_DEFINITE_BYTES : DIFF_LEAKED_BYTES, bytes);
+}
+
 /* The answer: what leaks more, and who holds more. */
 static void print_answer(FILE *out, struct diff *d)
 {
@@ -222,11 +263,7 @@ static void print_answer(FILE *out, struct diff *d)
 	if (!sums.has_leaks) {
 		fputs("no leak verdict in both", out);
 	} else if (sums.leaked_bytes || sums.leaked_blocks) {
-		print_more(out, "leaks", sums.leaked_bytes);
-		fprintf(out, " in %s %s %s", human_count(diff_print_size_of(sums.leaked_blocks)).text,
-			sums.leaked_blocks < 0 ? "fewer" : "more",
-			blocks_word(diff_print_size_of(sums.leaked_blocks)));
-		diff_print_place(out, d, DIFF_LEAKED_BYTES, sums.leaked_bytes);
+		print_leaks(out, d, &sums);
 	} else {
 		fputs(after.numbers.leaked_blocks ? "leaks as much as before" : "no leaks", out);
 	}
@@ -261,7 +298,8 @@ static void print_unmatched(FILE *out, struct diff *d)
 			human_count(nr_only[0]).text, human_count(nr_only[1]).text);
 }
 
-int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const char *const names[2])
+int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, bool is_brief,
+		    const char *const names[2])
 {
 	const struct saved_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
 	const struct diff_row *const *rows;
@@ -276,8 +314,10 @@ int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const
 		nr_gains++;
 	if (!nr)
 		fputs("\nNo caller changed.\n", out);
-	diff_print_rows(out, rows, nr_gains, key, top, true);
-	diff_print_rows(out, rows + nr_gains, nr - nr_gains, key, top, false);
+	diff_print_rows(out, rows, nr_gains, key, top, is_brief, true);
+	diff_print_rows(out, rows + nr_gains, nr - nr_gains, key, top, is_brief, false);
+	if (is_brief && nr)
+		fputs("\nAll callers with their stacks: -n 0, or a page: -o diff.html\n", out);
 	return flush_stream(out);
 }
 

@@ -714,7 +714,7 @@ size_t outputs_describe(const struct outputs *outs, struct output_format *format
 		const struct output *o = &outs->list[i];
 		struct report_options ro = output_look(outs->options, o->stream);
 
-		formats[i] = (struct output_format){ o->format->name, ro.width, ro.color };
+		formats[i] = (struct output_format){ o->format->name, ro.width, ro.color, ro.is_terminal };
 	}
 	return outs->nr;
 }

@@ -63,7 +63,7 @@ size_t outputs_directories(const struct outputs *outs, int *dirs, size_t max);
 struct output_format {
 	const char *name; /* of a row of report_formats */
 	u32 width;	  /* struct report_options */
-	bool color;
+	bool color, is_terminal;
 };
 
 /* The first @max formats, one for each output. Returns how many outputs there are. */

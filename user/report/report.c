@@ -107,8 +107,7 @@ const struct report_key report_keys[] = {
 	  .label = "released wrongly" },
 	{ "badfree", "releases of what is no block", report_bad, .human = human_count,
 	  .label = "bad releases" },
-	{ "growth", "growth since the last report", report_growth, .is_of_live = true, .human = human_bytes,
-	  .label = "more than at the last report" },
+	{ "growth", "growth", report_growth, .is_of_live = true, .human = human_bytes, .label = "grown" },
 	{ "age", "age of the oldest live block", report_age, .is_of_live = true, .wants_blocks = true,
 	  .human = human_duration, .label = "old" },
 	{ NULL },
@@ -429,7 +428,7 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 		if (err)
 			return err;
 		/* The start of each program says nothing to a reader of its own code. */
-		if (!IS_AGENT && from->symbol && shown && symbols[0].function &&
+		if (!IS_AGENT && from->symbol && i > from->frame && symbols[0].function &&
 		    library_is_start(symbols[0].function))
 			break;
 		for (size_t k = i == from->frame ? from->inlined : 0; k < nr && shown < max && used < size;

@@ -113,8 +113,11 @@ static void text_rows_title(struct text *t, size_t shown, size_t nr, const struc
 	putc('\n', t->out);
 }
 
-/* Move callers that have only lost blocks, which were shown as leaks, to the end. Returns how many are left. */
-static size_t drop_lost(struct report_row *rows, size_t nr)
+/*
+ * Move callers that have only lost blocks, which were shown as leaks, to the end. Returns how many are left.
+ * *@nr_leaking of the others have a row of their own there.
+ */
+static size_t drop_lost(struct report_row *rows, size_t nr, size_t *nr_leaking)
 {
 	size_t kept = 0;
 
@@ -127,6 +130,8 @@ static size_t drop_lost(struct report_row *rows, size_t nr)
 
 			rows[kept++] = rows[i];
 			rows[i] = dropped;
+		} else {
+			*nr_leaking += of[SCAN_DEFINITE].blocks != 0;
 		}
 	}
 	return kept;
@@ -164,6 +169,12 @@ static size_t drop_small(const struct heap_totals *totals, const struct report_r
 	return nr;
 }
 
+/* A key that asks for something else than leaks has its rows first. */
+static bool text_is_asked(const struct text *t, const struct report_key *key)
+{
+	return t->report->options.sort == key && key->label && !key->wants_scan;
+}
+
 static int text_rows(struct text *t, struct section *s, struct report_row *rows, size_t nr,
 		     const struct report_key *key)
 {
@@ -173,16 +184,16 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 	size_t shown, nr_lost = 0;
 	int err = 0;
 
-	if (key->is_of_live && s->process->leaks && !o->verbose) {
-		size_t kept = drop_lost(rows, nr);
-
-		nr_lost = nr - kept;
-		nr = kept;
-	}
+	if (key->is_of_live && s->process->leaks && !o->verbose && !text_is_asked(t, key))
+		nr = drop_lost(rows, nr, &nr_lost);
 
 	/* Rows are sorted: zeros are at the end. */
 	while (nr && !key->value(&rows[nr - 1]))
 		nr--;
+	if (is_brief)
+		err = text_merge(t, s->process, rows, &nr, key);
+	if (err)
+		return err;
 	shown = text_room(t, s->nr_shown, nr);
 	if (is_brief && !shown)
 		return 0;
@@ -194,7 +205,8 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 		putc('\n', t->out);
 	if (!nr)
 		return 0;
-	text_rows_title(t, shown, nr, key, nr_lost);
+	/* Callers that are one line are counted once on a screen. */
+	text_rows_title(t, shown, nr, key, is_brief ? 0 : nr_lost);
 	for (size_t i = 0; i < shown && !err; i++) {
 		if (!is_brief)
 			putc('\n', t->out);
@@ -214,9 +226,10 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 			const struct report_key *key)
 {
 	struct section s = { .process = p };
-	int err = 0;
+	bool is_first = text_is_asked(t, key);
+	int err = is_first ? text_rows(t, &s, rows, nr, key) : 0;
 
-	if (p->leaks && p->leaks->asked)
+	if (!err && p->leaks && p->leaks->asked)
 		err = IS_AGENT ? 0 : report_asked_text(t->out, t->report, p, p->leaks->asked);
 	if (!err && !t->report->options.only)
 		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
@@ -228,7 +241,7 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 		err = text_samples(t, p);
 	text_growth(t, p, "\n");
 	/* The section on leaks showed rows that are sorted by leaks. */
-	if (!err && !key->wants_scan)
+	if (!err && !key->wants_scan && !is_first)
 		err = text_rows(t, &s, rows, nr, key);
 	return err ? err : text_suppressions(t, p);
 }
@@ -289,6 +302,7 @@ static int report_text_process(struct text *t, const struct report_process *p, u
 
 static void text_overview_row(FILE *out, const struct report_process *p)
 {
+	const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
 	struct heap_totals totals = heap_totals(p->heap);
 	char comm[4 * TARGET_COMM_LEN];
 
@@ -300,15 +314,11 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 	fprintf(out, "  %7d  %-16s %10s in %s block%s", (int)p->target->pid,
 		escape_buf(comm, sizeof(comm), p->target->comm), human_bytes(totals.live_bytes).text,
 		human_count(totals.live_blocks).text, plural(totals.live_blocks));
-	if (p->leaks && p->leaks->result.sums.of[SCAN_DEFINITE].blocks)
-		fprintf(out, ", leaks %s in %s",
-			human_bytes(p->leaks->result.sums.of[SCAN_DEFINITE].bytes).text,
-			human_count(p->leaks->result.sums.of[SCAN_DEFINITE].blocks).text);
-	if (p->leaks && p->leaks->result.sums.of[SCAN_DEFINITE].blocks &&
-	    p->leaks->result.sums.of[SCAN_INDIRECT].blocks)
-		fprintf(out, ", and with them %s in %s",
-			human_bytes(p->leaks->result.sums.of[SCAN_INDIRECT].bytes).text,
-			human_count(p->leaks->result.sums.of[SCAN_INDIRECT].blocks).text);
+	if (of && of[SCAN_DEFINITE].blocks)
+		fprintf(out, ", leaks %s",
+			human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks, of[SCAN_INDIRECT].bytes,
+				   of[SCAN_INDIRECT].blocks)
+				.text);
 }
 
 /* Sums for the first line of a report on several processes. */
@@ -348,11 +358,10 @@ static void text_answer(struct text *t, const struct overview *o)
 {
 	if (o->nr_leaky) {
 		text_tone_begin(t, TONE_WARN);
-		fprintf(t->out, "leaks %s in %s block%s", human_bytes(o->definite.bytes).text,
-			human_count(o->definite.blocks).text, plural(o->definite.blocks));
-		if (o->indirect.blocks)
-			fprintf(t->out, ", and with them %s in %s", human_bytes(o->indirect.bytes).text,
-				human_count(o->indirect.blocks).text);
+		fprintf(t->out, "leaks %s",
+			human_lost(o->definite.bytes, o->definite.blocks, o->indirect.bytes,
+				   o->indirect.blocks)
+				.text);
 		text_tone_end(t);
 		fprintf(t->out, ", in %zu of %zu processes", o->nr_leaky, o->nr);
 	} else if (o->nr_judged) {

@@ -77,6 +77,13 @@ struct section {
 int text_row(struct text *t, const struct report_process *p, const struct report_row *row, size_t number,
 	     struct anchors *anchors) __must_check;
 
+/*
+ * Add up callers of @rows that have one line in a short text, and one function: a loop that the compiler unrolled. Of
+ * many rows only the first are looked at; they are in the order of @key again. 0, -ENOMEM or -ECANCELED.
+ */
+int text_merge(struct text *t, const struct report_process *p, struct report_row *rows, size_t *nr,
+	       const struct report_key *key) __must_check;
+
 /* Write each wrong release with its stacks, numbered from *@nr_shown + 1. 0 or -ENOMEM. */
 int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown,
 		 struct anchors *anchors) __must_check;

@@ -386,8 +386,8 @@ static void text_checked(struct text *t, const struct heap *heap)
 	line_begin(t, "bad frees");
 	for (int i = 0; i < NR_MISUSES; i++) {
 		if (c.of[i])
-			report_text_details_item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i),
-						 plural(c.of[i]));
+			report_text_details_item(t, "%s %s", human_count(c.of[i]).text,
+						 misuse_what(i, c.of[i]));
 		is_any |= c.of[i] != 0;
 	}
 	if (!is_any)

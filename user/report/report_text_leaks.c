@@ -130,13 +130,14 @@ static size_t definite_first(struct report_row *rows, size_t nr, struct report_r
 	return nr_definite;
 }
 
-static int text_leak_rows(struct text *t, struct section *s, const struct report_row *leaks, size_t count)
+static int text_leak_rows(struct text *t, struct section *s, struct report_row *leaks, size_t count)
 {
+	const struct report_key *key = report_key_find("leaked-bytes");
+	int err = text_is_brief(t) ? text_merge(t, s->process, leaks, &count, key) : 0;
 	size_t shown = text_room(t, s->nr_shown, count);
-	int err = 0;
 
-	if (!shown)
-		return 0;
+	if (err || !shown)
+		return err;
 	if (shown < count)
 		fprintf(t->out, "\nTop %zu of %s callers with leaks\n", shown, human_count(count).text);
 	else if (count)

@@ -21,7 +21,7 @@ static const char *report_text_misuse_name_of(const struct report_process *p, u3
 static void misuse_head(struct text *t, const struct report_process *p, const struct misuse *m, size_t number)
 {
 	text_tone_begin(t, TONE_STRONG);
-	fprintf(t->out, "#%-3zu %s", number, misuse_what(m->kind));
+	fprintf(t->out, "#%-3zu %s", number, misuse_what(m->kind, 1));
 	text_tone_end(t);
 	if (misuse_has_numbers(m))
 		fprintf(t->out, " (%s%llu, not %llu%s)", m->count > 1 ? "first " : "",

@@ -2,6 +2,7 @@
 /* Stacks in the text report: names and source lines. Frames that two stacks share are shown once. */
 #include "user/report/report_text.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ enum {
 	LAST_FRAMES = 6,
 	MAX_NAME_BYTES = 240, /* of a function; names of C++ functions can be very long */
 	MIN_NAME_WIDTH = 40,  /* however long the name of the source file is */
+	BRIEF_LINE_MAX = 512,
+	MAX_MERGED = 64, /* rows that are compared */
 };
 
 void text_tone_begin(struct text *t, enum tone tone)
@@ -190,7 +193,7 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 static int text_row_brief(struct text *t, const struct report_process *p, const struct report_row *row)
 {
 	size_t width = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
-	char names[512];
+	char names[BRIEF_LINE_MAX];
 	size_t room = width > MIN_NAME_WIDTH + 12 ? width - 12 : MIN_NAME_WIDTH;
 	int err = report_own_callers(t->report, p, row->id, names, sizeof(names));
 
@@ -200,6 +203,65 @@ static int text_row_brief(struct text *t, const struct report_process *p, const 
 		strcpy(names + room - 3, "...");
 	fprintf(t->out, "        %s\n", *names ? names : "(no stack)");
 	return 0;
+}
+
+static void text_add_sum(struct scan_sum *to, const struct scan_sum *sum)
+{
+	to->blocks += sum->blocks;
+	to->bytes += sum->bytes;
+}
+
+static void text_add_row(struct report_row *to, const struct report_row *row)
+{
+	to->row.allocs += row->row.allocs;
+	to->row.frees += row->row.frees;
+	to->row.alloc_bytes += row->row.alloc_bytes;
+	to->row.live_blocks += row->row.live_blocks;
+	to->row.live_bytes += row->row.live_bytes;
+	to->row.peak_bytes += row->row.peak_bytes;
+	to->row.temporary += row->row.temporary;
+	to->mismatched += row->mismatched;
+	to->bad += row->bad;
+	to->grown += row->grown;
+	to->oldest_ns = row->oldest_ns > to->oldest_ns ? row->oldest_ns : to->oldest_ns;
+	for (int i = 0; i < NR_SCAN_VERDICTS; i++)
+		text_add_sum(&to->leaks.sums.of[i], &row->leaks.sums.of[i]);
+	text_add_sum(&to->leaks.through, &row->leaks.through);
+}
+
+/* Put row @i, which may have grown, before smaller ones. */
+static void text_move_up(struct report_row *rows, size_t i, const struct report_key *key)
+{
+	struct report_row row = rows[i];
+
+	for (; i && key->value(&rows[i - 1]) < key->value(&row); i--)
+		rows[i] = rows[i - 1];
+	rows[i] = row;
+}
+
+int text_merge(struct text *t, const struct report_process *p, struct report_row *rows, size_t *nr,
+	       const struct report_key *key)
+{
+	auto_free char(*lines)[BRIEF_LINE_MAX] = calloc(MAX_MERGED, sizeof(*lines));
+	size_t kept = 0, looked_at = *nr < MAX_MERGED ? *nr : MAX_MERGED;
+	int err = lines ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < looked_at && !err; i++) {
+		size_t k = 0;
+
+		err = report_own_callers(t->report, p, rows[i].id, lines[kept], sizeof(*lines));
+		while (k < kept && (strcmp(lines[k], lines[kept]) || rows[k].row.fn != rows[i].row.fn))
+			k++;
+		if (k < kept)
+			text_add_row(&rows[k], &rows[i]);
+		else
+			rows[kept++] = rows[i];
+	}
+	for (size_t i = 1; i < kept; i++)
+		text_move_up(rows, i, key);
+	memmove(rows + kept, rows + looked_at, (*nr - looked_at) * sizeof(*rows));
+	*nr -= looked_at - kept;
+	return err;
 }
 
 int text_row(struct text *t, const struct report_process *p, const struct report_row *row, size_t number,

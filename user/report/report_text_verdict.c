@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The answer with which the report for people begins: at most two lines that a reader can quote. */
+/* The answer with which the report for people begins: at most two sentences that a reader can quote. */
 #include "user/report/report_text.h"
 
 #include "user/lib/escape.h"
@@ -7,36 +7,17 @@
 #include "user/report/report_verdict.h"
 #include "user/source/source.h"
 
-/* The part of the second line after those before it: "; ". */
-static const char *report_text_verdict_joint(bool *is_any)
-{
-	const char *s = *is_any ? "; " : "";
-
-	*is_any = true;
-	return s;
-}
-
-/* Wrong releases, and why the numbers are not exact. No line if there is neither. */
+/* Why the numbers are not exact, if they are not. */
 static void doubt_line(struct text *t, const struct report_process *p)
 {
-	struct misuse_counts c = heap_misuse_counts(p->heap);
 	struct losses lost = report_losses(p);
 	u64 nr_lost = lost.allocs + lost.frees;
-	bool is_any = false;
 
-	for (int i = 0; i < NR_MISUSES; i++)
-		is_any |= c.of[i] != 0;
-	if (!is_any && !nr_lost)
+	if (!nr_lost)
 		return;
-	is_any = false;
 	text_tone_begin(t, TONE_WARN);
-	for (int i = 0; i < NR_MISUSES; i++)
-		if (c.of[i])
-			fprintf(t->out, "%s%s %s%s", report_text_verdict_joint(&is_any),
-				human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
-	if (nr_lost)
-		fprintf(t->out, "%snot exact: %s event%s lost", report_text_verdict_joint(&is_any),
-			human_count(nr_lost).text, nr_lost == 1 ? " was" : "s were");
+	fprintf(t->out, "not exact: %s event%s lost", human_count(nr_lost).text,
+		nr_lost == 1 ? " was" : "s were");
 	text_tone_end(t);
 	putc('\n', t->out);
 }
@@ -59,12 +40,13 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 
 	if (err)
 		return err;
+	fwrite(v.text, 1, v.bad_at, t->out);
 	if (v.nr_bad)
 		text_tone_begin(t, TONE_WARN);
-	fwrite(v.text, 1, v.nr_bad, t->out);
+	fwrite(v.text + v.bad_at, 1, v.nr_bad, t->out);
 	if (v.nr_bad)
 		text_tone_end(t);
-	fprintf(t->out, "%s\n", v.text + v.nr_bad);
+	fprintf(t->out, "%s\n", v.text + v.bad_at + v.nr_bad);
 	if (!p->unwatched)
 		doubt_line(t, p);
 	if (!IS_AGENT)

@@ -69,6 +69,16 @@ static u64 verdict_live(const struct report_row *row)
 	return row->row.live_bytes;
 }
 
+static u64 verdict_at_peak(const struct report_row *row)
+{
+	return row->row.peak_bytes;
+}
+
+static u64 verdict_temporary(const struct report_row *row)
+{
+	return row->row.temporary;
+}
+
 static int verdict_compare(const void *a, const void *b)
 {
 	const struct verdict_part *x = a, *y = b;
@@ -138,7 +148,7 @@ int report_holder(struct report_holder *out, const struct report *r, const struc
 	return verdict_find_place(out, r, p, rows, nr, verdict_live);
 }
 
-/* Append it: ", most of it from make_node (list.c:42)". A leak that grows is named once. */
+/* Append it: ", most of it from make_node (list.c:42)". */
 static int verdict_add_place(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			     const struct report_row *rows, size_t nr,
 			     u64 (*bytes)(const struct report_row *row))
@@ -146,25 +156,79 @@ static int verdict_add_place(struct report_verdict *v, const struct report *r, c
 	struct report_holder holder;
 	int err = verdict_find_place(&holder, r, p, rows, nr, bytes);
 
-	if (!err && *holder.place && !strstr(v->text, holder.place))
+	if (!err && *holder.place)
 		verdict_add(v, ", %sfrom %s", holder.share, holder.place);
 	return err;
 }
 
 /* ---- the parts of the sentence ---- */
 
+/* A sort key that asks for something else than leaks has its answer first. */
+static int verdict_asked(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			 const struct report_row *rows, size_t nr)
+{
+	const char *asked = r->options.sort ? r->options.sort->name : "";
+	struct heap_totals totals = heap_totals(p->heap);
+	struct report_holder holder;
+	int err = 0;
+
+	if (!strcmp(asked, "peak")) {
+		verdict_add(v, "peak %s", human_bytes(totals.peak_bytes).text);
+		err = verdict_add_place(v, r, p, rows, nr, verdict_at_peak);
+	} else if (!strcmp(asked, "temporary")) {
+		verdict_add(v, "%s of %s blocks are temporary",
+			    totals.temporary ? human_percent(totals.temporary, totals.allocs).text : "none",
+			    human_count(totals.allocs).text);
+		err = verdict_find_place(&holder, r, p, rows, nr, verdict_temporary);
+		if (!err && *holder.place)
+			verdict_add(v, ", %sfrom %s", *holder.share == 'm' ? "most of them " : holder.share,
+				    holder.place);
+	} else {
+		return 0;
+	}
+	verdict_add(v, "; ");
+	v->bad_at = strlen(v->text);
+	return err;
+}
+
+/* Wrong releases may end the program, so they stand before leaks. */
+static int verdict_wrong(struct report_verdict *v, const struct report *r, const struct report_process *p)
+{
+	struct misuse_counts counts = heap_misuse_counts(p->heap);
+	char place[OWN_PLACE_MAX] = "";
+	size_t nr;
+	const struct misuse *list = heap_misuses(p->heap, &nr);
+	const char *before = "";
+	int err = 0;
+
+	for (int i = 0; i < NR_MISUSES; i++) {
+		if (!counts.of[i])
+			continue;
+		verdict_add(v, "%s%s %s", before, human_count(counts.of[i]).text,
+			    misuse_what(i, counts.of[i]));
+		before = ", ";
+	}
+	if (!*before)
+		return 0;
+	if (!IS_AGENT && nr && list->free_row != MISUSE_NO_ROW)
+		err = own_code_name(r, p, heap_row_get(p->heap, list->free_row).stack, place);
+	if (*place)
+		verdict_add(v, ", %sin %s", nr > 1 ? "first " : "", place);
+	v->nr_bad = strlen(v->text) - v->bad_at;
+	verdict_add(v, "; ");
+	return err;
+}
+
 static int verdict_leaks(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			 const struct report_row *rows, size_t nr)
 {
 	const struct scan_sum *of = p->leaks->result.sums.of;
 
-	verdict_add(v, "leaks ");
-	verdict_add_sum(v, &of[SCAN_DEFINITE]);
-	if (of[SCAN_INDIRECT].blocks)
-		verdict_add(v, ", and with %s %s in %s", of[SCAN_DEFINITE].blocks == 1 ? "it" : "them",
-			    human_bytes(of[SCAN_INDIRECT].bytes).text,
-			    human_count(of[SCAN_INDIRECT].blocks).text);
-	v->nr_bad = strlen(v->text);
+	verdict_add(v, "leaks %s",
+		    human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks, of[SCAN_INDIRECT].bytes,
+			       of[SCAN_INDIRECT].blocks)
+			    .text);
+	v->nr_bad = strlen(v->text) - v->bad_at;
 	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_lost);
 }
 
@@ -208,15 +272,17 @@ static void verdict_missing(struct report_verdict *v, const struct report_proces
 	if (!strncmp(why, prefix, sizeof(prefix) - 1))
 		why += sizeof(prefix) - 1;
 	verdict_add(v, "%s%s", prefix, escape_buf(text, sizeof(text), why));
-	v->nr_bad = strlen(v->text);
+	v->nr_bad = strlen(v->text) - v->bad_at;
 }
 
 /* Does the low-water mark rise, and who makes it rise? */
 static int verdict_growth(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			  const struct report_row *rows, size_t nr)
 {
+	struct report_holder holder;
 	struct trend_growth g;
 	u64 more;
+	int err;
 
 	if (IS_AGENT || !p->trend || !trend_growth(p->trend, &g) || g.after <= g.before)
 		return 0;
@@ -225,7 +291,11 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 		return 0;
 	verdict_add(v, "; grows by %s/min",
 		    human_bytes((u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
-	return verdict_add_place(v, r, p, rows, nr, verdict_grown);
+	err = verdict_find_place(&holder, r, p, rows, nr, verdict_grown);
+	/* A leak that grows is named once. */
+	if (!err && *holder.place && !strstr(v->text + v->bad_at, holder.place))
+		verdict_add(v, ", %sfrom %s", holder.share, holder.place);
+	return err;
 }
 
 static int verdict_add_live(struct report_verdict *v, const struct report *r, const struct report_process *p,
@@ -257,6 +327,12 @@ int report_verdict(struct report_verdict *v, const struct report *r, const struc
 	int err = 0;
 
 	*v = (struct report_verdict){ .nr_bad = 0 };
+	if (!p->unwatched && !IS_AGENT)
+		err = verdict_asked(v, r, p, rows, nr);
+	if (!p->unwatched && !err)
+		err = verdict_wrong(v, r, p);
+	if (err)
+		return err;
 	if (p->unwatched) {
 		verdict_add(v, "no verdict: nothing could be watched: %s",
 			    escape_buf(why, sizeof(why), p->unwatched));

@@ -10,12 +10,13 @@ enum { VERDICT_MAX = 1024 };
 
 struct report_verdict {
 	char text[VERDICT_MAX]; /* one line without its end, escaped */
-	size_t nr_bad;		/* bytes at its beginning that are bad news */
+	size_t bad_at, nr_bad;	/* where bad news begin, and their bytes */
 };
 
 /*
- * Say what @p leaks, or that it does not, or why that is not known; the place that most of it is from; whether @p
- * grows, and what is live. @rows as report_rows() gives them. 0, -ENOMEM or -ECANCELED.
+ * Say what the sort key asks for; wrong releases; what @p leaks, or that it does not, or why that is not known; the
+ * place that most of it is from; whether @p grows, and what is live. @rows as report_rows() gives them. 0, -ENOMEM or
+ * -ECANCELED.
  */
 int report_verdict(struct report_verdict *v, const struct report *r, const struct report_process *p,
 		   const struct report_row *rows, size_t nr) __must_check;

@@ -24,6 +24,8 @@ void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 	to->allocs += n->allocs;
 	to->leaked_bytes += n->leaked_bytes;
 	to->leaked_blocks += n->leaked_blocks;
+	to->definite_bytes += n->definite_bytes;
+	to->definite_blocks += n->definite_blocks;
 	to->peak_bytes += n->peak_bytes;
 }
 
@@ -107,6 +109,17 @@ static int on_leaked_member(struct saved_reading *r, const char *key, enum json_
 	return err;
 }
 
+static int on_definite_member(struct saved_reading *r, const char *key, enum json_token token)
+{
+	struct saved_numbers *n = &r->caller.numbers;
+	u64 bytes = n->leaked_bytes, blocks = n->leaked_blocks;
+	int err = on_leaked_member(r, key, token);
+
+	n->definite_bytes += n->leaked_bytes - bytes;
+	n->definite_blocks += n->leaked_blocks - blocks;
+	return err;
+}
+
 static int on_backtrace(struct saved_reading *r, enum json_token token)
 {
 	u64 number = 0;
@@ -131,7 +144,9 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (!strcmp(key, fields[i].key))
 			return saved_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
-	if (!strcmp(key, "definite") || !strcmp(key, "indirect"))
+	if (!strcmp(key, "definite"))
+		return saved_object(r, token, on_definite_member);
+	if (!strcmp(key, "indirect"))
 		return saved_object(r, token, on_leaked_member);
 	if (!strcmp(key, "backtrace"))
 		return on_backtrace(r, token);

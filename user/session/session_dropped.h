@@ -17,11 +17,11 @@ struct dropped {
 
 /* The findings that the rules of --fail-on look at. */
 struct session_found {
-	struct scan_sum lost; /* for sure */
-	u64 nr_misuses;	      /* wrong releases */
-	u32 growth;	      /* the most that a process grew, trend_permille() */
-	size_t nr_unjudged;   /* processes without a verdict */
-	size_t nr_unwatched;  /* processes in which nothing could be watched */
+	struct scan_sum lost, with; /* for sure; and only they lead to these */
+	u64 nr_misuses;		    /* wrong releases */
+	u32 growth;		    /* the most that a process grew, trend_permille() */
+	size_t nr_unjudged;	    /* processes without a verdict */
+	size_t nr_unwatched;	    /* processes in which nothing could be watched */
 };
 
 /* Add the findings in @p, whose suppressions were applied, to @f. */

@@ -52,6 +52,7 @@ void session_forget_names(struct session *s)
 void session_count_findings(const struct process *p, struct session_found *f)
 {
 	struct misuse_counts wrong = heap_misuse_counts(p->heap);
+	const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
 	struct trend_growth growth;
 
 	if (process_is_unwatched(p)) {
@@ -68,10 +69,10 @@ void session_count_findings(const struct process *p, struct session_found *f)
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
 	}
-	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
-		f->lost.blocks += p->leaks->result.sums.of[i].blocks;
-		f->lost.bytes += p->leaks->result.sums.of[i].bytes;
-	}
+	f->lost.blocks += of[SCAN_DEFINITE].blocks;
+	f->lost.bytes += of[SCAN_DEFINITE].bytes;
+	f->with.blocks += of[SCAN_INDIRECT].blocks;
+	f->with.bytes += of[SCAN_INDIRECT].bytes;
 }
 
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
@@ -398,7 +399,8 @@ int session_report(struct session *s)
 
 bool session_has_findings(const struct session *s, const struct fail_rules *rules)
 {
-	if (rules->on_definite && s->found.lost.blocks && s->found.lost.bytes >= rules->bytes)
+	if (rules->on_definite && (s->found.lost.blocks || s->found.with.blocks) &&
+	    s->found.lost.bytes + s->found.with.bytes >= rules->bytes)
 		return true;
 	if (rules->on_errors && s->found.nr_misuses)
 		return true;
@@ -409,15 +411,16 @@ bool session_has_findings(const struct session *s, const struct fail_rules *rule
 static void describe_findings(const struct session *s, char *text, size_t size)
 {
 	const struct fail_rules *rules = &s->options->fail;
-	const struct scan_sum *lost = &s->found.lost;
+	const struct scan_sum *lost = &s->found.lost, *with = &s->found.with;
 	size_t used = 0;
 
 	if (rules->on_definite) {
-		if (lost->blocks)
-			used = snprintf(text, size, "%s in %s block%s lost", human_bytes(lost->bytes).text,
-					human_count(lost->blocks).text, lost->blocks == 1 ? "" : "s");
+		if (lost->blocks || with->blocks)
+			used = snprintf(
+				text, size, "leaks %s",
+				human_lost(lost->bytes, lost->blocks, with->bytes, with->blocks).text);
 		else
-			used = snprintf(text, size, "nothing lost");
+			used = snprintf(text, size, "no leaks");
 		used += snprintf(text + used, size - used, " (--fail-on definite%s%s)",
 				 rules->bytes ? ", limit " : "",
 				 rules->bytes ? human_bytes(rules->bytes).text : "");

@@ -18,24 +18,17 @@ static const struct runtime {
 	enum where where;
 	const char *note;
 } runtimes[] = {
-#define PYTHON                                                                                               \
-	"Python: objects of up to 512 bytes are no blocks here, because they lie in pools that Python maps " \
-	"itself; with PYTHONMALLOC=malloc in its environment each one is a block"
+/* Notes have one line of a screen; doc/faq.md says more. */
+#define PYTHON "Python: small objects are no blocks; PYTHONMALLOC=malloc shows them"
 	{ "python", IN_PROGRAM, PYTHON },
 	{ "libpython", IN_LIBRARY, PYTHON },
-#define PHP                                                                                                   \
-	"PHP: its values are no blocks here, because they lie in chunks of 2 MiB that PHP maps itself; with " \
-	"USE_ZEND_ALLOC=0 in its environment each one is a block"
+#define PHP "PHP: its values are no blocks; USE_ZEND_ALLOC=0 shows them"
 	{ "php", IN_PROGRAM, PHP },
 	{ "php-fpm", IN_PROGRAM, PHP },
 	{ "php-cgi", IN_PROGRAM, PHP },
 	{ "libphp", IN_LIBRARY, PHP },
-	{ "libjvm.so", IN_LIBRARY,
-	  "Java: its objects are no blocks here, because they lie in memory that the JVM maps itself (jcmd PID "
-	  "GC.heap_info shows it); the blocks are those of the JVM and of native code" },
-#define NODE                                                                                                 \
-	"node: JavaScript objects are no blocks here, because they lie in memory that V8 maps itself (node " \
-	"--heapsnapshot-signal shows it); the blocks are those of node and of native code"
+	{ "libjvm.so", IN_LIBRARY, "Java: its objects are no blocks; jcmd PID GC.heap_info shows them" },
+#define NODE "JavaScript objects are no blocks; --heapsnapshot-signal shows them"
 	{ "node", IN_PROGRAM, NODE },
 	{ "nodejs", IN_PROGRAM, NODE },
 	{ "libnode.so", IN_LIBRARY, NODE },
@@ -69,8 +62,7 @@ const char *session_note_runtime(const struct process *p)
 			if ((runtimes[k].where == IN_LIBRARY || is_program) && is_runtime(&runtimes[k], name))
 				return runtimes[k].note;
 		if (is_program && is_go(m))
-			return "Go: its objects are no blocks here, because they lie in memory that Go maps itself "
-			       "(runtime/pprof shows it); the blocks are those of C code";
+			return "Go: its objects are no blocks; runtime/pprof shows them";
 	}
 	return NULL;
 }

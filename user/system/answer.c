@@ -197,27 +197,21 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 static void system_answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	const char *where = f->where[0] ? f->where : "no stack";
-	char sum[160];
+	const struct human_lost sum = human_lost(f->bytes, f->blocks, f->through.bytes,
+						 f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
 
-	snprintf(sum, sizeof(sum), "%s in %s block%s", human_bytes(f->bytes).text,
-		 human_count(f->blocks).text, f->blocks == 1 ? "" : "s");
 	switch (f->kind) {
 	case ANSWER_LEAKS:
-		if (f->through.blocks)
-			snprintf(text, size, "leaks %s, and with them %s in %s: %s", sum,
-				 human_bytes(f->through.bytes).text, human_count(f->through.blocks).text,
-				 where);
-		else
-			snprintf(text, size, "leaks %s: %s", sum, where);
+		snprintf(text, size, "leaks %s: %s", sum.text, where);
 		break;
 	case ANSWER_POSSIBLE:
-		snprintf(text, size, "holds %s, possibly lost: %s", sum, where);
+		snprintf(text, size, "holds %s, possibly lost: %s", sum.text, where);
 		break;
 	case ANSWER_HELD:
-		snprintf(text, size, "holds %s, still reachable: %s", sum, where);
+		snprintf(text, size, "holds %s, still reachable: %s", sum.text, where);
 		break;
 	case ANSWER_GROWS:
-		snprintf(text, size, "holds %s: %s%s%s", sum, where, f->why[0] ? "; " : "", f->why);
+		snprintf(text, size, "holds %s: %s%s%s", sum.text, where, f->why[0] ? "; " : "", f->why);
 		break;
 	case ANSWER_STILL:
 		snprintf(text, size, "nothing that it allocated since is live");

@@ -256,12 +256,12 @@ struct top_answer {
 	const struct heap_block *block;
 };
 
-/* The bytes of the allocator function and its two callers. */
+/* The bytes of the place and its caller. */
 static size_t first_names(const char *names)
 {
 	const char *end = strstr(names, " < ");
 
-	for (int i = 1; i < 3 && end; i++)
+	for (int i = 1; i < 2 && end; i++)
 		end = strstr(end + 1, " < ");
 	return end ? (size_t)(end - names) : strlen(names);
 }

@@ -102,15 +102,15 @@ static int name_caller(struct top_known *k, const struct report *r, const struct
 
 	if (k->names)
 		return 0;
-	escape_buf(names, sizeof(names) / 2, alloc_fn(heap_functions(p->heap), fn)->name);
-	len = strlen(names);
-	strcpy(names + len, " < ");
-	err = report_own_callers(r, p, k->id, names + len + 3, sizeof(names) - len - 3);
+	/* The program's own function first: a narrow screen shows no more. */
+	err = report_own_callers(r, p, k->id, names, sizeof(names) / 2);
 	if (err)
 		return err;
-	if (!names[len + 3])
-		names[len] = '\0';
 	drop_repeated(names);
+	len = strlen(names);
+	if (len)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, ", by ");
+	escape_buf(names + len, sizeof(names) - len, alloc_fn(heap_functions(p->heap), fn)->name);
 	k->names = strdup(names);
 	return k->names ? 0 : -ENOMEM;
 }

@@ -106,7 +106,7 @@ static char *printed(struct diff *d, enum diff_key key, u32 top)
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
-	assert_int_equal(diff_write_text(out, d, key, top, names), 0);
+	assert_int_equal(diff_write_text(out, d, key, top, false, names), 0);
 	fclose(out);
 	return text;
 }

@@ -158,7 +158,8 @@ static void annotations_are_one_line_each(void **state)
 	assert_int_equal(count("\n::error ") + !strncmp(hostile.text, "::error ", 8), 4);
 	assert_int_equal(count("\n::warning "), 2);
 	has("::notice title=heaptap::");
-	has(" (pid 1234): leaks 200 B in 2 blocks, and with them 7 B in 1, from </x>");
+	has(" (pid 1234): 1 mismatched release, 1 double release, 1 release of no block, first in inlined (a.h:7); "
+	    "leaks 200 B in 2 blocks, and with them 7 B in 1, from </x>");
 	/* The \n of the name is the text \x0a; a line end of ours is %0A; a percent sign of the name is %25. */
 	has("::error title=definite leak in </x>]]>\"'&\\x0a\\x0d%250A%3A%3A%2C%25\\\\");
 	has(",file=/src/]]>-->\\x0a%3A%3Aerror%3A%3A\"x%2Cy%3Az%25.c,line=42::200 B in 2 blocks");
