@@ -73,11 +73,6 @@ void session_fill_allocators(struct session *s, struct process *p, bool is_new)
 	session_blur(s, p);
 }
 
-void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name)
-{
-	recorder_thread(s->recorder, pid, tid, name);
-}
-
 void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags)
 {
 	p->lost.stated = *l;

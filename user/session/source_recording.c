@@ -207,8 +207,10 @@ static int source_recording_on_allocator(struct recording_source *src, const voi
 static int on_thread(struct recording_source *src, const void *rec)
 {
 	const struct stream_thread *t = rec;
+	struct process *p = session_find(src->session, t->pid);
 
-	session_fill_thread(src->session, t->pid, t->tid, t->comm);
+	if (p)
+		session_fill_thread(src->session, p, t->tid, t->comm);
 	return 0;
 }
 

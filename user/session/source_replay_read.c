@@ -24,7 +24,7 @@
  *	allocator PID KIND PATH			an allocator found in a file of its maps
  *	function KIND FAMILY FN NAME		numbers of user/target/allocator.h: a new row of the table
  *	mark TIME NAME				a marker
- *	thread PID TID NAME			nothing comes of it
+ *	thread PID TID NAME
  *
  * TIME is in ns; without it a record comes 1 ns after the one before. STACK 0: none, 1: lost.
  */
@@ -503,8 +503,11 @@ static void source_replay_read_parse_mark(struct parser *p)
 
 static void parse_thread(struct parser *p)
 {
-	known_pid(p, 1);
-	source_replay_read_number(p, 2, INT32_MAX);
+	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = known_pid(p, 1) }, .what = NOTE_THREAD };
+
+	ev.h.tid = (u32)source_replay_read_number(p, 2, INT32_MAX);
+	snprintf(ev.name, sizeof(ev.name), "%s", source_replay_read_text(p, 3));
+	source_replay_read_append(p, &ev, sizeof(ev));
 }
 
 /* One kind of line; numbers of words without the first. */
