@@ -86,7 +86,6 @@ struct stack_event {
 
 /* The id of a stack is a hash of its frames, outermost first, and of its process, epoch and end. */
 enum { STACK_ID_BEGIN = 0x7f4a7c15 };
-
 static inline u64 stack_id_frame(u64 outer, u64 ip)
 {
 	u64 id = (outer ^ ip) * 0xff51afd7ed558ccdULL;
@@ -130,6 +129,7 @@ enum note_what {
 	NOTE_IGNORE,	 /* a block is no leak: __lsan_ignore_object() */
 	NOTE_DISABLE,	 /* nor are those that the thread allocates from here on: __lsan_disable() */
 	NOTE_ENABLE,	 /* ends one NOTE_DISABLE */
+	NOTE_THREAD,	 /* from elsewhere: the name of the thread */
 	NR_NOTES
 };
 

@@ -303,6 +303,24 @@ ALL="r.csv r.speedscope.json r.massif"
 	run ! grep -q '^  modules' one.txt
 }
 
+@test "formats: threads have names, in reports, lists of blocks, recordings and over a connection" {
+	stepping
+	attached -w r.heaptap -o r.txt -o b.blocks.json -o b.blocks.csv "$TARGET"
+	step "worker 1000 reader"
+	step "worker 2000 <b>writer"
+	step "alloc 1 10"
+	detach
+	named() { jq -c '.processes[0].threads | map([.name, .allocated.blocks]) | sort' "$1"; }
+	[ "$(named "$report")" = '[["<b>writer",1],["reader",1],["step",3]]' ]
+	grep -q '^  threads  *<b>writer tid [0-9]* 2.* (.* %), 2.* live' r.txt
+	jq -e '[.processes[0].blocks[] | {(.size | tostring): .thread}] | add | [.["1000"], .["2000"], .["10"]]
+		== ["reader", "<b>writer", "step"]' b.blocks.json
+	grep -q ',2000,.*,"<b>writer"$' b.blocks.csv
+	"$HEAPTAP" report -q -o recorded.json r.heaptap
+	[ "$(named recorded.json)" = "$(named "$report")" ]
+	"$HEAPTAP" report --events r.heaptap | grep -q '^thread [0-9]* [0-9]* reader$'
+}
+
 # bats test_tags=full
 @test "formats: threads: what each allocated adds up to the process, in text and JSON" {
 	"$HEAPTAP" run -q --no-scan -w r.heaptap -o r.json -o r.txt -- "$T/threads" 4 1000 >out 2>err

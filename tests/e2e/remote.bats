@@ -735,6 +735,23 @@ lying() {
 	diff "$BATS_TEST_TMPDIR/live.json" "$BATS_TEST_TMPDIR/replayed.json"
 }
 
+@test "remote: threads have their names, also for a client that comes later and in its recording" {
+	stepping
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	step "worker 1000 reader"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	jq -e '[.processes[0].threads[].name] == ["step", "reader"]' "$report"
+	watching -w "$BATS_TEST_TMPDIR/r.heaptap" "unix:$SOCKET"
+	step "worker 2000 writer"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	jq -e '[.processes[0].threads[].name] == ["step", "writer"]' "$report"
+	"$HEAPTAP" report -q -o "$BATS_TEST_TMPDIR/r.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	jq -e '[.processes[0].threads[].name] == ["step", "writer"]' "$BATS_TEST_TMPDIR/r.json"
+}
+
 # bats test_tags=full
 @test "remote: a program of serve is watched, let go and watched again" {
 	serving --wait -- "$T/spin"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, paths BITS, mark NAME,
- * pause, resume, check, confine, copy, headless (its main thread ends), drop (the pages of libc's code), quit. At rest
- * between commands, so that an attach in between sees all or nothing of each.
+ * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, worker SIZE NAME (a thread that
+ * stays), burst N, paths BITS, mark NAME, pause, resume, check, confine, copy, headless (its main thread ends), drop
+ * (the pages of libc's code), quit. At rest between commands, so that an attach in between sees all or nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -79,6 +79,34 @@ static void start_threads(int nr, int n)
 			abort();
 	for (int i = 0; i < nr && i < 256; i++)
 		pthread_join(threads[i], NULL);
+}
+
+struct worker {
+	int size;
+	const char *name;
+	pthread_barrier_t barrier;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	prctl(PR_SET_NAME, w->name);
+	keep(arg);
+	blocks[nr_blocks++] = malloc(w->size);
+	pthread_barrier_wait(&w->barrier);
+	pause();
+	return NULL;
+}
+
+static void start_worker(int size, const char *name)
+{
+	struct worker w = { .size = size, .name = name };
+	pthread_t thread;
+
+	if (pthread_barrier_init(&w.barrier, NULL, 2) || pthread_create(&thread, NULL, work, &w))
+		abort();
+	pthread_barrier_wait(&w.barrier);
 }
 
 /* "mark NAME", "pause", "resume", "check": a marker. False for other lines. */
@@ -173,7 +201,7 @@ static void leave_main_thread(void)
 int main(int argc, char **argv)
 {
 	static char in[4096];
-	char line[128];
+	char line[128], name[16];
 	int a, b;
 
 	(void)argv;
@@ -202,6 +230,8 @@ int main(int argc, char **argv)
 			step_paths(a);
 		else if (sscanf(line, "threads %d %d", &a, &b) == 2)
 			start_threads(a, b);
+		else if (sscanf(line, "worker %d %15s", &a, name) == 2)
+			start_worker(a, name);
 		else if (!mark(line))
 			break;
 		printf("ok\n");

@@ -2,7 +2,7 @@
 # The files of the agent: one that stands here in no list is not in it. Rooms from the bottom up.
 AGENT_lib := array call_filter courtesy crc32c elf elf_symbols escape flush hash hash_index helper_process human json log \
 	maps parse privileges proc proc_memory random sha256 thread unnamed_file wrap yama
-AGENT_target := alloc_spec allocator image mapped_file module program_link target thread_names
+AGENT_target := alloc_spec allocator image mapped_file module program_link target
 AGENT_names := data_ref
 AGENT_probe := ifunc note_args notes probe probe_check probe_place
 AGENT_unwind := cfi cfi_exidx cfi_frame cfi_load cfi_pack cfi_parse cfi_program cfi_section
@@ -22,7 +22,7 @@ AGENT_report := caller_id format intern json_tables output report report_json re
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
 	session_enough session_fill session_forward session_heap session_lent session_live session_losses session_marks \
 	session_memory session_notes session_record session_report session_rules \
-	session_scan session_span session_tune session_unwatched stuck_output
+	session_scan session_span session_threads session_tune session_unwatched stuck_output
 AGENT_remote := net_addr net_connect net_socket serve serve_books serve_link wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan
 AGENT_cli := attach cmd_attach cmd_run cmd_serve main options options_help options_parse options_rooms \

@@ -56,6 +56,16 @@ bool heap_thread(const struct heap *h, size_t i, struct thread_row *out)
 	return true;
 }
 
+struct thread_row *heap_thread_row(struct heap *h, size_t i)
+{
+	return i < h->threads.nr ? &h->threads.rows[i] : NULL;
+}
+
+struct thread_row *heap_add_thread(struct heap *h, u32 tid)
+{
+	return heap_thread_row(h, thread_table_number(&h->threads, tid));
+}
+
 u64 heap_live_bytes(const struct heap *h)
 {
 	return h->totals.live_bytes;

@@ -10,12 +10,16 @@ struct heap;
 enum {
 	THREADS_MAX = 4095,  /* later threads share a row: a process may start threads without end */
 	THREADS_CACHED = 64, /* found without a search */
+	THREAD_NAME_LEN = 16,
 };
 
 /* One thread. Threads that had the same number one after the other share a row. */
 struct thread_row {
-	u32 tid; /* 0 = all threads that have no row */
-	u64 allocs, alloc_bytes;
+	u32 tid;		    /* 0 = all threads that have no row */
+	u8 nr_looks;		    /* for its name, by session_threads_look() */
+	char name[THREAD_NAME_LEN]; /* "" = not known */
+	u64 due_ns;		    /* the next look */
+	u64 allocs, alloc_bytes;    /* 0 allocs: reports leave it out */
 };
 
 /* Plain data. With the budget alone: empty. */
@@ -35,18 +39,23 @@ void thread_table_fini(struct thread_table *t);
 int thread_table_copy(struct thread_table *out, const struct thread_table *t,
 		      struct budget *budget) __must_check;
 
-/* For thread_table_count() only: the number of the row of @tid, which may be new; or THREADS_MAX for others. */
+/* For thread_table_number() only: the number of the row of @tid, which may be new; or THREADS_MAX for others. */
 u32 thread_table_find(struct thread_table *t, u32 tid);
+
+/* The number of the row of @tid, which may be new; or THREADS_MAX. */
+static inline u32 thread_table_number(struct thread_table *t, u32 tid)
+{
+	u32 number = t->cache[tid % THREADS_CACHED];
+
+	return number < t->nr && t->rows[number].tid == tid ? number : thread_table_find(t, tid);
+}
 
 /* Count a block of @bytes for @tid. Returns the number of its row, or THREADS_MAX. */
 static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
 {
-	u32 number = t->cache[tid % THREADS_CACHED];
-	struct thread_row *row;
+	u32 number = thread_table_number(t, tid);
+	struct thread_row *row = number == THREADS_MAX ? &t->others : &t->rows[number];
 
-	if (number >= t->nr || t->rows[number].tid != tid)
-		number = thread_table_find(t, tid);
-	row = number == THREADS_MAX ? &t->others : &t->rows[number];
 	row->allocs++;
 	row->alloc_bytes += bytes;
 	return number;
@@ -57,3 +66,7 @@ static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
  * last one. The sums over all are those of heap_totals().
  */
 bool heap_thread(const struct heap *h, size_t i, struct thread_row *out);
+
+/* That row, to be changed; NULL behind the last one. And the row of @tid, which may be new; NULL = there is no room. */
+struct thread_row *heap_thread_row(struct heap *h, size_t i);
+struct thread_row *heap_add_thread(struct heap *h, u32 tid);

@@ -301,13 +301,26 @@ static int remote_stream_on_mark(struct remote_stream *s, const void *rec)
 	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
+static int remote_stream_on_thread(struct remote_stream *s, const void *rec)
+{
+	const struct stream_thread *in = rec;
+	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = in->pid, .tid = in->tid },
+				 .time_ns = s->last_ns,
+				 .what = NOTE_THREAD };
+
+	if (!remote_stream_find(s, in->pid))
+		return 0;
+	snprintf(ev.name, sizeof(ev.name), "%s", in->comm);
+	return remote_stream_pass(s, &ev, sizeof(ev));
+}
+
 /* Handlers by kind. */
 static int (*const takers[])(struct remote_stream *s, const void *rec) = {
 	[STREAM_HELLO] = remote_stream_on_hello,   [STREAM_PROCESS] = remote_stream_on_process,
 	[STREAM_EXEC] = remote_stream_on_life,	   [STREAM_EXIT] = remote_stream_on_end,
 	[STREAM_LOSSES] = remote_stream_on_losses, [STREAM_STACK] = remote_stream_on_stack,
 	[STREAM_EVENT] = remote_stream_on_event,   [STREAM_MARK] = remote_stream_on_mark,
-	[STREAM_FORK] = remote_stream_on_fork,
+	[STREAM_FORK] = remote_stream_on_fork,	   [STREAM_THREAD] = remote_stream_on_thread,
 };
 
 static int remote_stream_on_record(void *ctx, enum stream_kind kind, const void *rec)

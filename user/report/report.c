@@ -329,6 +329,13 @@ static int visit_for_thread(void *ctx, const struct heap_block *block)
 	return 0;
 }
 
+const char *report_thread_name(const struct report_process *p, const struct thread_row *row)
+{
+	if (row->name[0] || (pid_t)row->tid != p->target->pid)
+		return row->name[0] ? row->name : NULL;
+	return p->target->comm[0] ? p->target->comm : NULL;
+}
+
 int report_threads(const struct report_process *p, struct scan_sum **live)
 {
 	struct thread_pass pass = { .nr = 1 }; /* the last one may come without a row */

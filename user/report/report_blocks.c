@@ -214,12 +214,12 @@ static int report_blocks_field_of(struct blocks *all, const struct report_proces
 	return err;
 }
 
-/* The thread that allocated @b, 0 if it is not known. */
-static u32 report_blocks_tid_of(const struct report_process *p, const struct heap_block *b)
+/* The thread that allocated @b; its tid is 0 if it is not known. */
+static struct thread_row report_blocks_thread_of(const struct report_process *p, const struct heap_block *b)
 {
 	struct thread_row row;
 
-	return heap_thread(p->heap, b->thread, &row) ? row.tid : 0;
+	return heap_thread(p->heap, b->thread, &row) ? row : (struct thread_row){ 0 };
 }
 
 static int csv_block(FILE *out, struct blocks *all, const struct report_process *p,
@@ -228,7 +228,7 @@ static int csv_block(FILE *out, struct blocks *all, const struct report_process 
 	char head[5 * (DIGITS_MAX + 1)], tail[DIGITS_MAX + 32], *to = head;
 	const struct field *f = NULL;
 	const u64 numbers[] = { b->size, report_blocks_age_of(all->report, b), b->row + 1 };
-	u32 tid = report_blocks_tid_of(p, b);
+	struct thread_row thread = report_blocks_thread_of(p, b);
 	int err = report_blocks_field_of(all, p, b->row, &f);
 
 	if (err)
@@ -244,12 +244,15 @@ static int csv_block(FILE *out, struct blocks *all, const struct report_process 
 	fwrite(head, 1, (size_t)(to - head), out);
 	fwrite(f->text, 1, f->len, out);
 	to = stpcpy(tail, b->is_unsure ? ",true," : ",false,");
-	if (tid)
-		to += digits_u64(to, tid);
+	if (thread.tid)
+		to += digits_u64(to, thread.tid);
 	*to++ = ',';
 	to = stpcpy(to, verdict_name(p, b));
-	*to++ = '\n';
+	*to++ = ',';
 	fwrite(tail, 1, (size_t)(to - tail), out);
+	if (report_thread_name(p, &thread))
+		escape_csv(out, report_thread_name(p, &thread));
+	putc('\n', out);
 	return 0;
 }
 
@@ -259,7 +262,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 
 	/* Unlocked: there may be millions of lines. No other thread writes here. */
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
-	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid,verdict\n", out);
+	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid,verdict,thread\n", out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		struct blocks b;
 
@@ -274,7 +277,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 static void json_block(struct json *j, const struct report *r, const struct report_process *p,
 		       const struct heap_block *b)
 {
-	u32 tid = report_blocks_tid_of(p, b);
+	struct thread_row thread = report_blocks_thread_of(p, b);
 
 	json_object_begin(j, NULL);
 	json_hex(j, "address", b->addr);
@@ -283,10 +286,11 @@ static void json_block(struct json *j, const struct report *r, const struct repo
 	json_u64(j, "age_ns", report_blocks_age_of(r, b));
 	json_u64(j, "caller", b->row + 1);
 	json_bool(j, "unsure", b->is_unsure);
-	if (tid)
-		json_u64(j, "tid", tid);
+	if (thread.tid)
+		json_u64(j, "tid", thread.tid);
 	else
 		json_null(j, "tid");
+	json_string(j, "thread", report_thread_name(p, &thread));
 	json_string(j, "verdict", *verdict_name(p, b) ? verdict_name(p, b) : NULL);
 	json_object_end(j);
 }

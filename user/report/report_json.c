@@ -297,7 +297,10 @@ int report_json_threads(struct json *j, const struct report_process *p)
 	for (size_t i = 0; heap_thread(p->heap, i, &row); i++) {
 		const struct scan_sum sum = { row.allocs, row.alloc_bytes };
 
+		if (!row.allocs)
+			continue;
 		json_object_begin(j, NULL);
+		json_string(j, "name", report_thread_name(p, &row));
 		if (row.tid)
 			json_u64(j, "tid", row.tid);
 		else

@@ -5,6 +5,8 @@
 #include "user/lib/json.h"
 #include "user/report/report.h"
 
+struct thread_row;
+
 /* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */
 int report_text_head(FILE *out, const struct report *r) __must_check;
 int report_text_callers(FILE *out, const struct report *r) __must_check;
@@ -35,6 +37,9 @@ int report_all_callers(const struct report *r, const struct report_process *p, u
 /* As report_callers(), of the stack with the id @stack. */
 int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
 			 size_t size) __must_check;
+
+/* The name of thread @row of @p, borrowed; NULL = not known. */
+const char *report_thread_name(const struct report_process *p, const struct thread_row *row);
 
 /* Write a process as "redis-server (pid 26933)", and the name of allocator function @fn. Both escaped. */
 void report_name(FILE *out, const struct target *t);

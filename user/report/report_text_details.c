@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The details of a process in the report for people: a table of labels and what belongs to them. */
+#include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 
 #include <errno.h>
@@ -634,10 +635,13 @@ static int list_threads(const struct report_process *p, struct thread_item **lis
 	size_t max = 0;
 	int err = heap_thread(p->heap, 1, &row) ? report_threads(p, &live) : 0;
 
-	for (*nr = 0; !err && heap_thread(p->heap, *nr, &row); ++*nr) {
+	*nr = 0;
+	for (size_t i = 0; !err && heap_thread(p->heap, i, &row); i++) {
+		if (!row.allocs)
+			continue;
 		err = array_reserve(*list, max, *nr + 1);
 		if (!err)
-			(*list)[*nr] = (struct thread_item){ row, live ? live[*nr].bytes : 0 };
+			(*list)[(*nr)++] = (struct thread_item){ row, live ? live[i].bytes : 0 };
 	}
 	return err;
 }
@@ -656,9 +660,12 @@ static int text_threads(struct text *t, const struct report_process *p)
 	line_begin(t, "threads");
 	for (size_t i = 0; i < nr && i < MAX_THREADS && list[i].row.tid; i++) {
 		const struct thread_row *row = &list[i].row;
+		const char *known = report_thread_name(p, row);
+		char name[4 * THREAD_NAME_LEN + 1];
 
 		report_text_details_item(
-			t, "tid %u %s (%s), %s live", row->tid, human_bytes(row->alloc_bytes).text,
+			t, "%s%stid %u %s (%s), %s live", escape_buf(name, sizeof(name), known ? known : ""),
+			known ? " " : "", row->tid, human_bytes(row->alloc_bytes).text,
 			human_percent(row->alloc_bytes, all).text, human_bytes(list[i].live_bytes).text);
 		rest -= row->alloc_bytes;
 	}

@@ -4,6 +4,7 @@
 
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
+#include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
@@ -34,8 +35,10 @@ static void sample_line(struct text *t, const struct report_process *p, const st
 	fprintf(t->out, "    0x%-14" PRIx64 "  %10s  %-8s  %s old", s->block.addr,
 		human_bytes(s->block.size).text, scan_verdict_name(s->verdict),
 		human_duration(now_ns > s->block.time_ns ? now_ns - s->block.time_ns : 0).text);
-	if (heap_thread(p->heap, s->block.thread, &thread) && thread.tid)
-		fprintf(t->out, "  thread %u", thread.tid);
+	if (heap_thread(p->heap, s->block.thread, &thread) && thread.tid) {
+		fprintf(t->out, "  thread %u ", thread.tid);
+		escape_text(t->out, report_thread_name(p, &thread) ? report_thread_name(p, &thread) : "");
+	}
 	putc('\n', t->out);
 	sample_dump(t->out, s);
 }

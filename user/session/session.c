@@ -30,6 +30,7 @@
 #include "user/session/session_residence.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
+#include "user/session/session_threads.h"
 #include "user/session/session_told.h"
 #include "user/source/record.h"
 #include "user/source/source_open.h"
@@ -455,7 +456,7 @@ int session_new(struct session **out, const struct session_options *o, struct ou
 	}
 	stack_table_check_ids(s->stacks);
 	session_begin(s);
-	recorder_watch_threads(s->recorder);
+	recorder_set_local(s->recorder);
 	*out = s;
 	return 0;
 }
@@ -632,6 +633,7 @@ int session_poll(struct session *s)
 		if (!process_is_over(p) && target_wants_maps(p->target))
 			session_read_maps(s, p);
 	}
+	session_threads_look(s, false);
 	recorder_tick(s->recorder);
 	session_record_part(s);
 	session_record_seek(s);
@@ -705,6 +707,7 @@ void session_stop(struct session *s)
 		debug("source: %s is at its end", s->ops->name);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
+	session_threads_look(s, true);
 	recorder_end(s->recorder, s->stop_ns, s->start_ns ? s->stop_ns - s->start_ns : 0);
 	caps_settle();
 }

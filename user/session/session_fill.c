@@ -67,11 +67,6 @@ void session_fill_maps(struct session *s, struct process *p)
 	session_blur(s, p);
 }
 
-void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name)
-{
-	recorder_thread(s->recorder, pid, tid, name);
-}
-
 void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags)
 {
 	p->lost.stated = *l;

@@ -37,8 +37,8 @@ int session_fill_identity(struct session *s, struct process *p, u64 time_ns) __m
 /* The mappings, or the allocators, in the target of @p have changed. */
 void session_fill_maps(struct session *s, struct process *p);
 
-/* The name of a thread. */
-void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name);
+/* The name of a thread of @p. */
+void session_fill_thread(struct session *s, struct process *p, u32 tid, const char *name);
 
 /* The losses of @p are @l now; @flags: enum stream_losses_flag. */
 void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags);

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
+#include "user/heap/thread_table.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_live.h"
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_threads.h"
 #include "user/session/session_tune.h"
 #include "user/stream/stream_record.h"
 
@@ -49,6 +51,7 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
 	session_lent_event(s, p, ev);
+	heap_add_thread(p->heap, ev->h.tid);
 	p->nr_events++;
 	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
 	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
@@ -187,6 +190,7 @@ static void tell_again(struct session *s, struct process *p, const struct forwar
 	if (had && !h)
 		session_forward_tell_birth(s, p);
 	recorder_process(s->recorder, p->target, s->start_ns);
+	session_threads_tell(s, p);
 	/* Blocks that are live for the client may have been freed meanwhile. */
 	p->lost.told = (struct losses){ 0 };
 	p->lost.has_gaps = false;

@@ -53,6 +53,7 @@ struct process {
 	struct process_losses lost;
 	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
 	u32 nr_reallocs;	     /* under way, in a session that forwards */
+	u32 nr_named;		     /* its first threads, of which session_threads_look() knows enough */
 	u64 sent_allocs, sent_frees; /* heap events, of all images, in a session that forwards */
 	u64 maps_read_ns;
 	bool is_dead; /* session_running() has found that it has ended */

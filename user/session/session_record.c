@@ -9,6 +9,7 @@
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_threads.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 
@@ -75,6 +76,7 @@ static bool carry_books(struct session *s, const struct process *p)
 	recorder_process(s->recorder, p->target, session_source_ns(s));
 	if (heap_for_each_block(p->heap, carry_block, &c))
 		debug("record: blocks of PID %d are missing", p->target->pid);
+	session_threads_tell(s, p);
 	return c.is_unsure;
 }
 
@@ -178,6 +180,7 @@ int session_record_end(struct session *s)
 
 	if (!s->recorder)
 		return -ENOENT;
+	session_threads_look(s, true);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
 	recorder_end(s->recorder, now, s->start_ns ? now - s->start_ns : 0);

@@ -150,8 +150,10 @@ static int source_recording_on_name(struct recording_source *src, enum stream_ki
 static int on_thread(struct recording_source *src, const void *rec)
 {
 	const struct stream_thread *t = rec;
+	struct process *p = session_find(src->session, t->pid);
 
-	session_fill_thread(src->session, t->pid, t->tid, t->comm);
+	if (p)
+		session_fill_thread(src->session, p, t->tid, t->comm);
 	return 0;
 }
 

@@ -26,7 +26,6 @@
 #include "user/stream/stream_target.h"
 #include "user/stream/stream_write.h"
 #include "user/stream/stream_zstd.h"
-#include "user/target/thread_names.h"
 
 enum {
 	SINK_CHUNK = 32 * 1024,
@@ -36,13 +35,13 @@ enum {
 
 struct recorder {
 	struct event_list *list;	  /* owned; not NULL: --events, and nothing below is used */
-	struct thread_names *threads;	  /* owned; NULL = names of threads are not recorded */
 	const struct recorder_sink *sink; /* borrowed; NULL = it is a file */
 	struct record_file *file;	  /* owned; NULL with a sink */
 	struct stream_writer *writer;	  /* owned */
 	u32 depth;
 	bool is_open; /* has begun, and has not ended */
 	bool has_failed;
+	bool is_local;		       /* recorder_set_local() */
 	struct stream_modules modules; /* of the present part */
 	u64 part_bytes, part_ns;       /* 0 = no limit */
 	u64 part_start_ns;
@@ -183,7 +182,6 @@ void recorder_free(struct recorder *r)
 		stream_writer_free(r->writer);
 		r->writer = r->main;
 	}
-	thread_names_free(r->threads);
 	if (r->is_open) {
 		recorder_put(r, STREAM_END,
 			     &(struct stream_end){ .time_ns = now_ns(r),
@@ -256,7 +254,7 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 	if (!stream_recorder_is_open(r))
 		return;
 	/* The PID of a process on another machine is another process here. */
-	if ((r->threads || r->sink) && !proc_read_status(&status, t->pid)) {
+	if ((r->is_local || r->sink) && !proc_read_status(&status, t->pid)) {
 		rec.ppid = (u32)status.ppid;
 		rec.uid = status.uid;
 	}
@@ -289,8 +287,6 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 		return;
 	if (rec->kind > EVENT_STACK)
 		note_time(r, record_time(rec));
-	if (r->threads && rec->kind <= EVENT_REALLOC_END)
-		thread_names_note(r->threads, rec->pid, rec->tid);
 	stream_recorder_check(r, stream_write_event(r->writer, rec, len));
 }
 
@@ -522,33 +518,25 @@ void recorder_flush(struct recorder *r)
 		stream_recorder_check(r, stream_flush(r->writer));
 }
 
-static void say_thread(void *ctx, u32 pid, u32 tid, const char *name)
+void recorder_set_local(struct recorder *r)
 {
-	recorder_put(ctx, STREAM_THREAD, &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
-}
-
-void recorder_watch_threads(struct recorder *r)
-{
-	if (stream_recorder_is_open(r) && thread_names_new(&r->threads))
-		debug("record: no memory for names of threads");
+	if (r)
+		r->is_local = true;
 }
 
 void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name)
 {
 	if (r && r->list)
 		event_list_thread(r->list, (pid_t)pid, (pid_t)tid, name);
+	if (stream_recorder_is_open(r))
+		recorder_put(r, STREAM_THREAD,
+			     &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
 }
 
 void recorder_tick(struct recorder *r)
 {
-	u64 now = clock_now_ns();
-
-	if (!stream_recorder_is_open(r))
-		return;
-	if (r->threads)
-		thread_names_look(r->threads, now, false, say_thread, r);
-	if (r->is_open)
-		stream_recorder_check(r, stream_tick(r->writer, now));
+	if (stream_recorder_is_open(r))
+		stream_recorder_check(r, stream_tick(r->writer, clock_now_ns()));
 }
 
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
@@ -580,8 +568,6 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 	r->part++;
 	stream_modules_clear(&r->modules);
 	stream_writer_restart(r->writer);
-	if (r->threads)
-		thread_names_forget(r->threads);
 	recorder_begin(r, backend, wants_scan, now);
 	return true;
 }
@@ -694,8 +680,6 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 
 	if (!stream_recorder_is_open(r))
 		return;
-	if (r->threads)
-		thread_names_look(r->threads, time_ns, true, say_thread, r);
 	recorder_put(r, STREAM_END,
 		     &(struct stream_end){ .time_ns = time_ns,
 					   .duration_ns = duration_ns,

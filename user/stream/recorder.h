@@ -77,10 +77,10 @@ unsigned int recorder_filled(const struct recorder *r);
 /* Give what is written to the sink. */
 void recorder_flush(struct recorder *r);
 
-/* The processes run on this machine: record names of threads, parents and users, too. */
-void recorder_watch_threads(struct recorder *r);
+/* The processes run on this machine: record their parents and users, too. */
+void recorder_set_local(struct recorder *r);
 
-/* The name of a thread, from a recording that is replayed. */
+/* The name of a thread. */
 void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name);
 
 /* A process that is traced since @time_ns, a new image of one, or a child; with its mappings and allocators. */

@@ -93,10 +93,10 @@ static void largest_first(void **state)
 	(void)state;
 	report.options.top = 3;
 	assert_int_equal(list(report_blocks_csv), 0);
-	assert_string_equal(text, "pid,address,size,age_ns,caller,function,stack,unsure,tid,verdict\n"
-				  "42,0x1000,77,2000000000,1,\"malloc\",\"\",false,42,\n"
-				  "42,0x100400,5,2000000000,1,\"malloc\",\"\",false,42,\n"
-				  "42,0x100900,5,2000000000,1,\"malloc\",\"\",false,42,\n");
+	assert_string_equal(text, "pid,address,size,age_ns,caller,function,stack,unsure,tid,verdict,thread\n"
+				  "42,0x1000,77,2000000000,1,\"malloc\",\"\",false,42,,\"a,\"\"b\"\"\"\n"
+				  "42,0x100400,5,2000000000,1,\"malloc\",\"\",false,42,,\"a,\"\"b\"\"\"\n"
+				  "42,0x100900,5,2000000000,1,\"malloc\",\"\",false,42,,\"a,\"\"b\"\"\"\n");
 	assert_int_equal(list(report_blocks_text), 0);
 	assert_int_equal(count("\n  0x"), 3);
 	assert_int_equal(count("9,998 more"), 1);

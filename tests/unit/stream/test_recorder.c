@@ -225,7 +225,7 @@ static void nothing(void **state)
 	assert_int_equal(recorder_new(&r, &none, NULL), 0);
 	assert_null(r);
 	recorder_begin(r, "bpf", true, 1);
-	recorder_watch_threads(r);
+	recorder_set_local(r);
 	recorder_process(r, &target, 1);
 	recorder_maps(r, &target);
 	put_event(r, 16);
