@@ -335,9 +335,20 @@ of_console() {
 	by inline
 	ends_in_pairs
 	endless
-	of_console --max-cost 0%
+	of_console --max-cost 0
 	lines 0
 	by bpf
+	ends_in_pairs
+}
+
+@test "auto: two heaptaps on one busy program: the second one says whose code is in it" {
+	endless
+	attached --backend inline "$TARGET"
+	run "$HEAPTAP" attach -t 1s "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $output == *"step (pid $TARGET): another heaptap (PID $TAP) traces it by code inside it: stop that one first"* ]]
+	fails grep 'use --backend ptrace' <<<"$output"
+	detach
 	ends_in_pairs
 }
 

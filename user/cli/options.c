@@ -734,7 +734,11 @@ static int take_between(struct options *o, const struct option_row *row, const c
 
 static int take_cost(struct options *o, const struct option_row *row, const char *text)
 {
-	if (parse_percent(text, options_field_of(o, row)))
+	char bare[16];
+
+	/* "5" is "5%". */
+	snprintf(bare, sizeof(bare), "%s%%", text);
+	if (parse_percent(text, options_field_of(o, row)) && parse_percent(bare, options_field_of(o, row)))
 		return options_bad_value(o, row, "%s: must be a percentage such as 5%% or 0.5%%", text);
 	o->has_max_cost = text != row->def;
 	return 0;

@@ -365,8 +365,8 @@ static void text_answer(struct text *t, const struct overview *o)
 		text_tone_end(t);
 		fprintf(t->out, ", in %zu of %zu processes", o->nr_leaky, o->nr);
 	} else if (o->nr_judged) {
-		fprintf(t->out, "no %sleaks in %zu processes", o->nr_doubtful ? "definite " : "",
-			o->nr_judged);
+		fprintf(t->out, "no %sleaks in %zu process%s", o->nr_doubtful ? "definite " : "",
+			o->nr_judged, o->nr_judged == 1 ? "" : "es");
 	} else {
 		fprintf(t->out, "no leak verdict on %zu processes", o->nr);
 	}

@@ -11,6 +11,7 @@
 #include "arch/insn.h"
 #include "bpf/maps.h"
 #include "fallback/copied_code.h"
+#include "user/inject/left.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
@@ -143,6 +144,25 @@ const char *changed_code_find(const struct target *t, const struct mapping *map,
 	return changed;
 }
 
+/* Is it code of a heaptap? Then that is told. */
+static bool tell_of_heaptap(const struct target *t)
+{
+	pid_t owner = 0;
+	enum inject_left left = IS_AGENT ? INJECT_LEFT_NOTHING : inject_find_left(t->pid, &owner);
+
+	if (left == INJECT_LEFT_NOTHING)
+		return false;
+	if (left == INJECT_LEFT_IN_USE)
+		error("%s (pid %d): another heaptap (PID %d) traces it by code inside it: stop that one first; "
+		      "'heaptap scan %d' asks it for a verdict",
+		      t->comm, (int)t->pid, (int)owner, (int)t->pid);
+	else
+		error("%s (pid %d): a killed heaptap has left code inside it: 'heaptap attach --backend inline -t 1s "
+		      "%d' takes it out",
+		      t->comm, (int)t->pid, (int)t->pid);
+	return true;
+}
+
 int changed_code_refuse(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			const struct elf *elf)
 {
@@ -152,6 +172,8 @@ int changed_code_refuse(const struct target *t, const struct mapping *map, const
 		return 0;
 	if (!target_still_maps(t, map))
 		return -EINPROGRESS;
+	if (tell_of_heaptap(t))
+		return -EOPNOTSUPP;
 	error("probe: %s: PID %d: %s was changed in memory (hooked?), and a probe would run the code of the file: "
 	      "use --backend ptrace",
 	      map->module->path, t->pid, function);

@@ -381,6 +381,7 @@ static void fate_of_the_target(void **state)
 static void several_processes(void **state)
 {
 	struct target other = { .pid = 99, .comm = "other", .exe = "", .exit_status = -1 };
+	struct leaks leaks = { .has_verdict = true };
 	struct heap *empty;
 	struct report_process both[2];
 
@@ -399,6 +400,10 @@ static void several_processes(void **state)
 	       "       99  other                   0 B in 0 blocks\n"
 	       "\nprog (pid 1234)  /usr/bin/prog\n");
 	has("\nother (pid 99)\n");
+	both[1].leaks = &leaks;
+	write_report(report_text);
+	starts("no leaks in 1 process; no verdict on 1; 100.6 KiB live\n");
+	both[1].leaks = NULL;
 	/* A program that its process replaced is one line, after the others. */
 	both[0].is_replaced = true;
 	report.cost = (struct report_cost){ .events = 4, .cpu_ns = 8000000 };
