@@ -94,7 +94,7 @@ static void functions(void **state)
 	refuses(w, STREAM_FUNCTION, &(struct stream_function){ 7, 200, FAMILY_MALLOC, "free", "free" },
 		"an allocator function of a kind that is not known");
 	assert_int_equal(w->n.fn_of[7], 0);
-	/* Those with control characters are none. */
+	/* Functions with control characters are none. */
 	takes(w, STREAM_FUNCTION,
 	      &(struct stream_function){ 8, ALLOC_MALLOC, FAMILY_MALLOC, "mal\033[31mloc", "x" });
 	assert_int_equal(w->n.fn_of[8], 0);
