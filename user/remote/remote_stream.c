@@ -118,8 +118,7 @@ static int remote_stream_on_fork(struct remote_stream *s, const void *rec)
 	struct remote_process *child = remote_stream_find(s, birth->child_pid);
 	int err = 0;
 
-	if (!birth->child_pid || birth->child_pid > INT32_MAX || birth->child_pid == birth->h.pid ||
-	    !remote_stream_find(s, birth->h.pid))
+	if (!remote_stream_find(s, birth->h.pid))
 		return -EPROTO;
 	if (child && !child->is_over) {
 		err = remote_stream_pass(s, &end, sizeof(end));
@@ -152,8 +151,6 @@ static int remote_stream_on_process(struct remote_stream *s, const void *rec)
 	/* The end of the older process has been told: another one has its PID. */
 	if (p && p->is_over)
 		p = NULL;
-	if (!in->pid || in->pid > INT32_MAX)
-		return -EPROTO;
 	/* The process may have executed another program while the connection was lost. */
 	if (p && !p->is_replaced &&
 	    (p->target.start_time != in->start_time || strcmp(p->target.exe, in->exe)))
@@ -237,8 +234,6 @@ static int remote_stream_on_losses(struct remote_stream *s, const void *rec)
 	p->losses = in->l;
 	losses_add(&p->losses, &p->before);
 	p->losses.tracers = in->l.tracers;
-	if (p->losses.abandoned > p->losses.other)
-		return -EPROTO;
 	return remote_stream_note(s, EVENT_LOSSES, in->flags, in->pid);
 }
 

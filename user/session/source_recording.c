@@ -118,8 +118,6 @@ static int source_recording_on_process(struct recording_source *src, const void 
 	struct process *p = session_find(src->session, pr->pid);
 	int err = 0;
 
-	if (pr->pid > INT32_MAX)
-		return source_recording_refuse(src, "a pid out of range");
 	if (!p)
 		err = source_recording_add_process(src, pr->pid, &p);
 	if (!err)

@@ -19,7 +19,7 @@ struct losses {
 	u64 tracers;  /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };
 
-/* Add all of @l to @to; and take it off again. */
+/* Add all of @l to @to; and take it off again: of a number from outside that is less, nothing is left. */
 static inline void losses_add(struct losses *to, const struct losses *l)
 {
 	for (u32 i = 0; i < sizeof(*l) / sizeof(u64); i++)
@@ -29,5 +29,5 @@ static inline void losses_add(struct losses *to, const struct losses *l)
 static inline void losses_sub(struct losses *to, const struct losses *l)
 {
 	for (u32 i = 0; i < sizeof(*l) / sizeof(u64); i++)
-		((u64 *)to)[i] -= ((const u64 *)l)[i];
+		((u64 *)to)[i] -= ((u64 *)to)[i] < ((const u64 *)l)[i] ? ((u64 *)to)[i] : ((const u64 *)l)[i];
 }

@@ -68,12 +68,13 @@ static int take_function(struct stream_names *n, const struct stream_function *f
 	const struct alloc_fn row = {
 		.symbol = f->symbol, .name = f->name, .kind = f->kind, .family = f->family
 	};
-	int fn = *f->symbol ? alloc_fn_find(n->fns, f->symbol) : 0;
+	bool is_named = *f->symbol && is_name(f->symbol) && is_name(f->name);
+	int fn = is_named ? alloc_fn_find(n->fns, f->symbol) : 0;
 
 	n->fn_of[f->fn] = 0;
-	if (f->kind >= NR_ALLOC_KINDS || f->family >= NR_FAMILIES || !is_name(f->symbol) || !is_name(f->name))
-		return names_refuse(n, "an allocator function that cannot be");
-	if (*f->symbol && (!fn || alloc_fn(n->fns, (u16)fn)->kind != row.kind))
+	if (f->kind >= NR_ALLOC_KINDS || f->family >= NR_FAMILIES)
+		return names_refuse(n, "an allocator function of a kind that is not known");
+	if (is_named && (!fn || alloc_fn(n->fns, (u16)fn)->kind != row.kind))
 		fn = alloc_fn_add(n->fns, &row);
 	if (fn < 0)
 		return fn == -ENOSPC ? names_refuse(n, "too many allocator functions") : fn;

@@ -51,8 +51,8 @@ static inline bool stream_names_takes(const struct stream_names *n, enum stream_
 /*
  * Take a record that the reader of the stream has checked. *@changed is the process whose mappings, or allocators, are
  * others now, with the next epoch; NULL if there is none. A function of another kind than ours of its name becomes a
- * row of its own, one without a name is row 0; kinds of allocators that are no words become "other". 0; -EBADMSG: it
- * cannot be true, see why; -ENOMEM; or what the owner gives.
+ * row of its own, one without a name, or with control characters in it, is row 0; kinds of allocators that are no words
+ * become "other". 0; -EBADMSG: it cannot be true, see why; -ENOMEM; or what the owner gives.
  */
 int stream_names_take(struct stream_names *n, enum stream_kind kind, const void *rec,
 		      struct target **changed) __must_check;

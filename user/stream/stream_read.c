@@ -155,6 +155,21 @@ static const char *check_function(struct stream_reader *r)
 	return NULL;
 }
 
+static bool is_pid(u32 pid)
+{
+	return pid && pid <= INT32_MAX;
+}
+
+static const char *check_process(struct stream_reader *r)
+{
+	return is_pid(r->any.process.pid) ? NULL : "a pid out of range";
+}
+
+static const char *check_losses(struct stream_reader *r)
+{
+	return r->any.losses.l.abandoned > r->any.losses.l.other ? "losses that cannot be" : NULL;
+}
+
 static const char *check_module(struct stream_reader *r)
 {
 	if (r->any.module.module != r->nr_modules + 1 || r->nr_modules == MAX_MODULES)
@@ -242,7 +257,9 @@ static const char *check_exec(struct stream_reader *r)
 static const char *check_fork(struct stream_reader *r)
 {
 	r->any.life.h.kind = EVENT_FORK;
-	return NULL;
+	return is_pid(r->any.life.child_pid) && r->any.life.child_pid != r->any.life.h.pid
+		       ? NULL
+		       : "a child that cannot be";
 }
 
 static const char *check_exit(struct stream_reader *r)
@@ -258,7 +275,8 @@ static const char *(*const checks[NR_STREAM_RECORDS])(struct stream_reader *r) =
 	[STREAM_SCAN_LINK] = check_link,      [STREAM_SCAN_WHY] = check_why,
 	[STREAM_SCAN_STEP] = check_step,      [STREAM_END] = check_end,
 	[STREAM_EXEC] = check_exec,	      [STREAM_FORK] = check_fork,
-	[STREAM_EXIT] = check_exit,
+	[STREAM_EXIT] = check_exit,	      [STREAM_PROCESS] = check_process,
+	[STREAM_LOSSES] = check_losses,
 };
 
 static int read_context(struct stream_reader *r, const u8 *p, const u8 *end)

@@ -188,12 +188,67 @@ static void programs_with_many_mappings(void **state)
 	assert_true(w->session->nr_processes > 2);
 }
 
+static void write_losses(struct world *w, u64 allocs, u64 other, u64 abandoned)
+{
+	const struct stream_losses l = { .pid = PARENT,
+					 .l = { .allocs = allocs, .other = other, .abandoned = abandoned } };
+
+	assert_int_equal(stream_write(w->writer, STREAM_LOSSES, &l), 0);
+	assert_int_equal(stream_flush(w->writer), 0);
+}
+
+/* Losses fall from one image to the next: of those of the second there are none, and not 2^64 (F5). */
+static void losses_that_fall(void **state)
+{
+	struct world *w = *state;
+	const struct process_event ev = { .h = { .kind = EVENT_EXEC, .pid = PARENT, .tid = PARENT } };
+
+	write_beginning(w);
+	write_losses(w, 5, 3, 3);
+	assert_int_equal(stream_write(w->writer, STREAM_EXEC, &ev), 0);
+	write_losses(w, 1, 0, 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(w->session->nr_processes, 2);
+	session_read_losses(w->session, w->session->processes[1]);
+	assert_int_equal(w->session->processes[0]->lost.now.allocs, 5);
+	assert_int_equal(w->session->processes[1]->lost.now.allocs, 0);
+	assert_int_equal(w->session->processes[1]->lost.now.other, 0);
+}
+
+/* More calls that never returned than calls that are missing; children that cannot be (F5). */
+static void impossible_records(void **state)
+{
+	const struct process_event children[] = { { .h.pid = PARENT },
+						  { .h.pid = PARENT, .child_pid = PARENT },
+						  { .h.pid = PARENT, .child_pid = 1U << 31 } };
+	void *other;
+
+	(void)state;
+	for (size_t i = 0; i <= ARRAY_SIZE(children); i++) {
+		struct world *w;
+
+		assert_int_equal(setup(&other), 0);
+		w = other;
+		write_beginning(w);
+		if (i < ARRAY_SIZE(children))
+			assert_int_equal(stream_write(w->writer, STREAM_FORK, &children[i]), 0);
+		else
+			write_losses(w, 0, 1, 2);
+		assert_int_equal(stream_flush(w->writer), 0);
+		assert_int_equal(w->err, -EBADMSG);
+		assert_non_null(strstr(source_recording_why(w->session->source), "that cannot be"));
+		teardown(&other);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(two_with_custom_functions, setup, teardown),
 		cmocka_unit_test_setup_teardown(children_with_large_books, setup, teardown),
 		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(losses_that_fall, setup, teardown),
+		cmocka_unit_test(impossible_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
