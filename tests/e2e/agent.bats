@@ -85,6 +85,17 @@ refuses() {
 	for command in run attach serve; do "$agent" help "$command" | grep -q Usage; done
 }
 
+@test "agent: in an address space of 8, 9, 12 and 16 MiB it traces and judges" {
+	local mib
+	for mib in 8 9 12 16; do
+		rm -f "$report"
+		(ulimit -v $((mib * 1024)) && exec "$agent" run -q -o "$report" -- "$T/leak" >/dev/null)
+		nothing_lost
+		is .scan.definite.blocks 32
+		is .scan.indirect.blocks 20
+	done
+}
+
 # bats test_tags=full
 @test "agent: one that only serves is smaller, and a client has counts, stacks, verdicts and names" {
 	make -s -C "$BATS_TEST_DIRNAME/../.." O="$O" agent-serve
