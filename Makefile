@@ -72,7 +72,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep gap callers server)
 
 .DELETE_ON_ERROR:
 .PHONY: all static check-fresh deps check-deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \
-        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-size agent-32 bench bench-peers install uninstall clean help targets
+        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-serve agent-size agent-32 bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -212,8 +212,11 @@ agent-musl:                      ## the agent with musl, for its tests
 		$(MAKE) --no-print-directory -s AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
 	else echo "agent-musl: no musl-gcc here: its tests are skipped"; fi
 
-agent-size: agent-musl           ## bytes of that agent by room of the source
-	$(Q)user/agent/size.sh $(O)/musl/heaptap-agent
+agent-serve:                     ## an agent that only serves: no run, no attach, no reports of its own
+	$(Q)$(MAKE) --no-print-directory -s AGENT=1 SERVE_ONLY=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/serve
+
+agent-size: agent-musl agent-serve ## bytes of these agents by room of the source
+	$(Q)for o in musl serve; do echo "$$o:"; user/agent/size.sh $(O)/$$o/heaptap-agent; done
 
 # As on a 32-bit board. Without optimization, which takes 3 s in place of half a minute, and so without warnings as errors.
 agent-32:                        ## the agent as a 32-bit x86 program, for its tests

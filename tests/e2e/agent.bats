@@ -85,6 +85,46 @@ refuses() {
 	for command in run attach serve; do "$agent" help "$command" | grep -q Usage; done
 }
 
+@test "agent: in an address space of 8, 9, 12 and 16 MiB it traces and judges" {
+	local mib
+	for mib in 8 9 12 16; do
+		rm -f "$report"
+		(ulimit -v $((mib * 1024)) && exec "$agent" run -q -o "$report" -- "$T/leak" >/dev/null)
+		nothing_lost
+		is .scan.definite.blocks 32
+		is .scan.indirect.blocks 20
+	done
+}
+
+# bats test_tags=full
+@test "agent: one that only serves is smaller, and a client has counts, stacks, verdicts and names" {
+	make -s -C "$BATS_TEST_DIRNAME/../.." O="$O" agent-serve
+	full=$(stat -c %s "$agent") agent=$O/serve/heaptap-agent
+	bytes=$(stat -c %s "$agent")
+	echo "# $((bytes / 1024)) KiB" >&3
+	[ "$bytes" -le $((304 * 1024)) ]
+	[ "$bytes" -lt "$full" ]
+	refuses run run true
+	refuses attach attach 1
+	refuses --output serve --output x 1
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -m 700 net
+	start "$agent" serve --wait --listen "unix:$PWD/net/s" -- "$T/leak"
+	wait_for test -S net/s
+	"$HEAPTAP" connect -q --sysroot / -o "$report" "unix:$PWD/net/s"
+	nothing_lost
+	is .scan.definite.blocks 32
+	is .scan.indirect.blocks 20
+	[ "$(of_function open_session allocs)" -gt 0 ]
+	ended "$PID" 0
+	# Children have their parent's blocks by the client's books.
+	start "$agent" serve -f --wait --listen "unix:$PWD/net/s" -- "$T/fork"
+	wait_for test -S net/s
+	"$HEAPTAP" connect -q -f --sysroot / -o forks.json "unix:$PWD/net/s"
+	jq -e '.processes | length > 1 and all(.lost.allocs == 0)' forks.json
+	ended "$PID" 0
+}
+
 @test "agent: as a 32-bit program on 32-bit programs: counts, verdicts and markers" {
 	agent=$O/agent32/heaptap-agent
 	[ -x "$agent" ] || skip "no 32-bit agent here: see make agent-32"

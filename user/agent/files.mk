@@ -38,3 +38,6 @@ AGENT_arch := $(filter-out $(filter-out %_$(AGENT_CPU) %_plain,$(filter regs_% t
 
 AGENT_ROOMS := lib target names probe unwind heap source scan stream report session remote cli agent
 AGENT_SRCS := $(foreach r,$(AGENT_ROOMS),$(AGENT_$(r):%=user/$(r)/%.c)) $(AGENT_fallback:%=fallback/%.c) $(AGENT_arch:%=arch/%.c)
+# SERVE_ONLY=1: the books are the client's, and so are reports. IS_SERVE_ONLY takes more away in the files that stay.
+NOT_TO_SERVE := user/report/%.c user/lib/json.c $(addprefix user/cli/,attach.c cmd_attach.c cmd_run.c tracees.c tracing.c)
+AGENT_SRCS := $(filter-out $(if $(SERVE_ONLY),$(NOT_TO_SERVE)),$(AGENT_SRCS))

@@ -12,6 +12,7 @@
 #include "user/lib/array.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/serve_only.h"
 #include "user/cli/options_private.h"
 #include "user/report/output.h"
 #include "user/report/report_rows.h"
@@ -46,16 +47,23 @@ enum {
 #define COMMAND_OF_HOST(...) { __VA_ARGS__ }
 #define OF_HOST(...)	     __VA_ARGS__,
 #endif
-/* A function that only such rows use. */
-#define OF_HOST_FN static __attribute__((unused))
+#if IS_SERVE_ONLY /* these are missing, too */
+#define COMMAND_OF_BOOKS(...) { "" }
+#define OF_BOOKS(...)
+#else
+#define COMMAND_OF_BOOKS(...) { __VA_ARGS__ }
+#define OF_BOOKS(...)	      __VA_ARGS__,
+#endif
+#define OF_HOST_FN static __attribute__((unused)) /* only such rows use it */
 /* clang-format on */
 
 const struct command commands[] = {
-	[RUN] = { "run", "[--] PROGRAM [ARG...]",
-		  "start a program, trace it from its first allocation, report at its end", cmd_run, 1,
-		  SIZE_MAX, .stops_at_arg = true },
-	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
-		     cmd_attach, 1, SIZE_MAX },
+	[RUN] = COMMAND_OF_BOOKS("run", "[--] PROGRAM [ARG...]",
+				 "start a program, trace it from its first allocation, report at its end",
+				 cmd_run, 1, SIZE_MAX, .stops_at_arg = true),
+	[ATTACH] = COMMAND_OF_BOOKS("attach", "PID|NAME...",
+				    "trace running processes until Ctrl-C, --duration or their end",
+				    cmd_attach, 1, SIZE_MAX),
 	[SCAN] = COMMAND_OF_HOST(
 		"scan", "PID|NAME|CORE",
 		"find leak verdicts now: on a process that a run or attach traces, or from the books of its "
@@ -107,7 +115,7 @@ const struct command commands[] = {
 
 static int take_flag(struct options *o, const struct option_row *row, const char *text);
 static int take_u32(struct options *o, const struct option_row *row, const char *text);
-static int take_u64(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_u64(struct options *o, const struct option_row *row, const char *text);
 static int take_size(struct options *o, const struct option_row *row, const char *text);
 static int take_duration(struct options *o, const struct option_row *row, const char *text);
 static int options_take_text(struct options *o, const struct option_row *row, const char *text);
@@ -115,16 +123,15 @@ static int take_list(struct options *o, const struct option_row *row, const char
 static int take_usdt(struct options *o, const struct option_row *row, const char *text);
 static int take_choice(struct options *o, const struct option_row *row, const char *text);
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
-
-static int take_format(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_format(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_html(struct options *o, const struct option_row *row, const char *text);
-static int take_scan(struct options *o, const struct option_row *row, const char *text);
-static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_scan(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_no_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_check(struct options *o, const struct option_row *row, const char *text);
 static int take_no_check(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_ignore(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_why(struct options *o, const struct option_row *row, const char *text);
-static int take_mask(struct options *o, const struct option_row *row, const char *text);
+OF_HOST_FN int take_mask(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_threshold(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_cost(struct options *o, const struct option_row *row, const char *text);
 OF_HOST_FN int take_between(struct options *o, const struct option_row *row, const char *text);
@@ -156,7 +163,7 @@ static const char *color_choice(size_t i)
 	return words[i];
 }
 
-static const char *leaks_choice(size_t i)
+OF_HOST_FN const char *leaks_choice(size_t i)
 {
 	static const char *const words[] = {
 		[LEAKS_ALL] = "all", [LEAKS_NEW] = "new", [LEAKS_LEAKED] = "leaked", NULL
@@ -190,17 +197,17 @@ OF_HOST_FN const char *older_blocks_choice(size_t i)
 	return words[i];
 }
 
-static const char *sort_choice(size_t i)
+OF_HOST_FN const char *sort_choice(size_t i)
 {
 	return report_keys[i].name;
 }
 
-static const char *output_choice(size_t i)
+OF_HOST_FN const char *output_choice(size_t i)
 {
 	return report_formats[i].ending;
 }
 
-static const char *format_choice(size_t i)
+OF_HOST_FN const char *format_choice(size_t i)
 {
 	return report_formats[i].name;
 }
@@ -230,8 +237,8 @@ const struct option_row option_rows[] = {
 	  HELP("frames per stack; 0 = no stacks") },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = BOTH,
 	  HELP("trace children too (fork, vfork, exec), and their children") },
-	{ "no-wait", 0, NULL, take_flag, FIELD(no_wait), .commands = IN(RUN),
-	  HELP("end with the program itself, and do not wait for followed processes that run on") },
+	OF_BOOKS({ "no-wait", 0, NULL, take_flag, FIELD(no_wait), .commands = IN(RUN),
+	  HELP("end with the program itself, and do not wait for followed processes that run on") })
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = BOTH,
 	  HELP("trace at most N children at a time with --follow, and list the last N that have ended") },
 	OF_HOST({ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
@@ -263,36 +270,36 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
 	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
 		  "none = without those" })
-	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
-	  .commands = WATCHING | IN(SYSTEM), HELP("write a report every DUR") },
+	OF_BOOKS({ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
+	  .commands = WATCHING | IN(SYSTEM), HELP("write a report every DUR") })
 	OF_HOST({ "metrics", 0, "[ADDR:]PORT", options_take_text, FIELD(metrics),
 	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "serve over HTTP at this port of 127.0.0.1, or of ADDR, or at unix:/path: a live page for a browser, "
 		  "metrics for Prometheus and profiles for pprof; port 0 = any free one" })
 	OF_HOST({ "push", 0, "URL", options_take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
 	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" })
-	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
-	  HELP("keep the files of the last N reports, or of the last N parts of a recording; 0: keep all") },
-	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
-	  .commands = WATCHING | IN(SYSTEM), HELP("stop tracing after DUR") },
-	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
+	OF_BOOKS({ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
+	  HELP("keep the files of the last N reports, or of the last N parts of a recording; 0: keep all") })
+	OF_BOOKS({ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
+	  .commands = WATCHING | IN(SYSTEM), HELP("stop tracing after DUR") })
+	OF_BOOKS({ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
 	  .commands = IN(RUN) | IN(ATTACH),
-	  HELP("stop tracing after N allocations; a few more may be counted") },
-	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
+	  HELP("stop tracing after N allocations; a few more may be counted") })
+	OF_BOOKS({ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  HELP("write the report to FILE; may be repeated; the ending of its name chooses the format; "
-		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time") },
-	{ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
+		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time") })
+	OF_BOOKS({ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  HELP("format of the printed report, and of files whose ending names no format (default text); "
-		  "list = list the formats and end") },
-	{ "record", 'w', "FILE", options_take_text, FIELD(record), .commands = WATCHING,
-	  HELP("record all events in FILE, for `heaptap report`; placeholders as in --output") },
-	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
+		  "list = list the formats and end") })
+	OF_BOOKS({ "record", 'w', "FILE", options_take_text, FIELD(record), .commands = WATCHING,
+	  HELP("record all events in FILE, for `heaptap report`; placeholders as in --output") })
+	OF_BOOKS({ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
 	  .commands = WATCHING,
-	  HELP("begin another file of the recording when the file has this size; needs %n or %t in the name") },
-	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
-	  HELP("begin another file of the recording after DUR; needs %n or %t in the name") },
+	  HELP("begin another file of the recording when the file has this size; needs %n or %t in the name") })
+	OF_BOOKS({ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
+	  HELP("begin another file of the recording after DUR; needs %n or %t in the name") })
 	OF_HOST({ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
 	  .commands = WATCHING,
 	  .help = "write a seek point after so many bytes of the recording, where reading a part of it can begin" })
@@ -305,20 +312,20 @@ const struct option_row option_rows[] = {
 	  .help = "write the report to FILE.html, a page for a browser: the same as --output" })
 	OF_HOST({ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
 	  .help = "show the report as a page in the browser, by xdg-open" })
-	{ "force", 0, NULL, take_flag, FIELD(force),
+	OF_BOOKS({ "force", 0, NULL, take_flag, FIELD(force),
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  HELP("overwrite existing output files") },
-	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
+	  HELP("overwrite existing output files") })
+	OF_BOOKS({ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  HELP("order of the callers") },
-	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
+	  HELP("order of the callers") })
+	OF_BOOKS({ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  HELP("callers in the text report, or processes in a row of system, 0 = all") },
-	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
+	  HELP("callers in the text report, or processes in a row of system, 0 = all") })
+	OF_BOOKS({ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  HELP("find leak verdicts for each report, not only for the last one; "
-		  "each scan stops the target for a moment") },
-	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING | IN(SYSTEM),
-	  HELP("find no leak verdicts, and do not stop the target for them") },
+		  "each scan stops the target for a moment") })
+	OF_BOOKS({ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING | IN(SYSTEM),
+	  HELP("find no leak verdicts, and do not stop the target for them") })
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
 	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
 	  HELP("give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
@@ -341,10 +348,10 @@ const struct option_row option_rows[] = {
 		  "report wrong releases with their stacks (default in run)") },
 	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  HELP("do not check releases (cheaper)") },
-	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
+	OF_BOOKS({ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
 	  .commands = WATCHING | IN(SCAN),
 	  HELP("report these lost blocks. all; new: not lost at the verdict before; "
-		  "leaked: lost then and still lost") },
+		  "leaked: lost then and still lost") })
 	OF_HOST({ "why", 0, "N|ADDRESS|TYPE", take_why, FIELD(nr_whys), "5", "0", "1000",
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
@@ -356,12 +363,12 @@ const struct option_row option_rows[] = {
 	  .help = "show the first N bytes of these blocks, of one of each caller without --blocks" })
 	OF_HOST({ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" })
-	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask),
+	OF_BOOKS({ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask),
 	  .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
 	  HELP("bits of a word that make an address, for programs that keep marks in pointers, such as "
-		  "0x0000fffffffffff8") },
-	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
-	  HELP("look for pointers at every byte, not only at aligned words (slow)") },
+		  "0x0000fffffffffff8") })
+	OF_BOOKS({ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
+	  HELP("look for pointers at every byte, not only at aligned words (slow)") })
 	OF_HOST({ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING | IN(SYSTEM),
 	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
 		  "may be repeated" })
@@ -377,38 +384,39 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })
-	{ "fail-on", 0, "RULE", options_take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN) | IN(DIFF),
+	OF_BOOKS({ "fail-on", 0, "RULE", options_take_fail_on, FIELD(fail_bytes),
+	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
 		  "growth:5%: the least live bytes in the last third of the time are so much more "
-		  "than in the third before; diff: leaks: more is lost; growth:64K or growth:5%: more is live") },
+		  "than in the third before; diff: leaks: more is lost; growth:64K or growth:5%: more is live") })
 	OF_HOST({ "older-blocks", 0, "WORD", take_choice, FIELD(older_blocks), "yes", .choice = older_blocks_choice,
 	  .commands = IN(ATTACH),
 	  .help = "with --fail-on definite: judge also blocks from before the attach, by a census at the end" })
-	{ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
+	OF_BOOKS({ "error-exitcode", 0, "N", take_u32, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
-	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") },
-	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
+	  HELP("exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite") })
+	OF_BOOKS({ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
-	  HELP("count only live blocks of at least this size for each caller") },
-	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
+	  HELP("count only live blocks of at least this size for each caller") })
+	OF_BOOKS({ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
-	  HELP("count only live blocks of at most this size for each caller") },
+	  HELP("count only live blocks of at most this size for each caller") })
 	OF_HOST({ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
 	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
 		  "the report says how many are left out, and its sums do not include them" })
-	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
+	OF_BOOKS({ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
 	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
-	  HELP("count only live blocks of at least this age for each caller") },
+	  HELP("count only live blocks of at least this age for each caller") })
 	OF_HOST({ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
 	  .help = "run this console command instead of reading commands; may be repeated" })
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH | IN(SYSTEM),
 	  HELP("count operators new and delete as the malloc and free inside them") },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH | IN(SYSTEM),
 	  HELP("trace mmap, munmap and mremap too") },
-	{ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
+	OF_BOOKS({ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
 	  HELP("count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
-		  "or from `start` of the console on") },
+		  "or from `start` of the console on") })
 	{ "mark-usdt", 0, "PROVIDER:NAME", take_usdt, FIELD(usdt), .commands = SERVING,
 	  HELP("take this static probe of the program or a library as a marker, such as libstdcxx:throw; "
 		  "may be repeated") },
@@ -418,12 +426,11 @@ const struct option_row option_rows[] = {
 	  HELP("a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
 		  "may be repeated") },
 	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
-	  .commands = SERVING | IN(SYSTEM),
-	  HELP("size of the buffer for events between kernel and heaptap") },
+	  .commands = SERVING | IN(SYSTEM), HELP("size of the buffer for events between kernel and heaptap") },
 	{ "user", 'u', "NAME", options_take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
 	  HELP("run the program as this user") },
-	{ "as-root", 0, NULL, take_flag, FIELD(as_root), .commands = IN(RUN), .is_only_typed = true,
-	  HELP("under sudo, run the program as root, and not as the user who typed it") },
+	OF_BOOKS({ "as-root", 0, NULL, take_flag, FIELD(as_root), .commands = IN(RUN), .is_only_typed = true,
+	  HELP("under sudo, run the program as root, and not as the user who typed it") })
 	{ "cwd", 'C', "DIR", options_take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  HELP("run the program in this directory") },
 	OF_HOST({ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),
@@ -432,10 +439,10 @@ const struct option_row option_rows[] = {
 		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" })
 	OF_HOST({ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
 	  .help = "list the events on stdout instead of a report; `heaptap report` reads such a list too" })
-	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
+	OF_BOOKS({ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = WATCHING | IN(SYSTEM) | IN(REPORT) | IN(DIFF),
 	  HELP("take at most so much memory: callers without live blocks are counted for the functions that "
-		  "called them before more is taken (default half of what is left, at most 2G)") },
+		  "called them before more is taken (default half of what is left, at most 2G)") })
 	OF_HOST({ "baseline", 0, "FILE", options_take_text, FIELD(baseline), .commands = IN(SCAN),
 	  .help = "show the growth since the census in this file, which was written as JSON" })
 	OF_HOST({ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),
@@ -443,9 +450,9 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "callers", 0, "FILE", options_take_text, FIELD(callers), .commands = IN(SCAN),
 	  .help = "show the callers of a census's blocks by this list, which the console's command blocks wrote as "
 		  "CSV; implies --census" })
-	{ "sysroot", 0, "DIR", options_take_text, FIELD(sysroot),
+	OF_BOOKS({ "sysroot", 0, "DIR", options_take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
-	  HELP("look here first for the target's binaries") },
+	  HELP("look here first for the target's binaries") })
 	OF_HOST({ "debug-path", 0, "DIR", options_take_text, FIELD(debug_path),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for separate debug files" })

@@ -13,6 +13,7 @@
 #include "user/cli/mistakes.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/serve_only.h"
 #include "user/cli/options_private.h"
 #include "user/report/format.h"
 #include "user/source/source_open.h"
@@ -193,7 +194,7 @@ static int check_args(struct options *o, int argc, char **argv)
 	o->nr_args = argc;
 	/* getopt leaves a -- in front of the arguments. */
 	o->is_program = argc && !strcmp(argv[-1], "--");
-	if (c->run == cmd_attach ||
+	if ((!IS_SERVE_ONLY && c->run == cmd_attach) ||
 	    (!IS_AGENT && (c->run == cmd_scan || c->run == cmd_console || c->run == cmd_top)) ||
 	    (c->run == cmd_serve && !o->is_program)) {
 		for (int i = 0; i < argc; i++)
@@ -283,7 +284,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		options_help(stdout, o->command, false);
 		return 1;
 	}
-	if (o->want_formats) {
+	if (!IS_SERVE_ONLY && o->want_formats) {
 		report_formats_list(stdout);
 		return 1;
 	}

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "user/lib/serve_only.h"
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
 
@@ -98,8 +99,8 @@ struct session_options options_session(const struct options *o)
 			    .max_size = o->thin ? o->max_size : 0 },
 		.scan = o->scan,
 		.wrappers = o->wrappers,
-		.wants_tape = any_format(o, wants_tape),
-		.wants_slices = o->open || o->metrics || any_format(o, wants_slices),
+		.wants_tape = !IS_SERVE_ONLY && any_format(o, wants_tape),
+		.wants_slices = !IS_AGENT && (o->open || o->metrics || any_format(o, wants_slices)),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
 			     .snapshot = o->snapshot,
 			     .nr_jobs = o->nr_jobs,

@@ -59,7 +59,7 @@ struct output {
 };
 
 /* Given back when a report lacks memory, which is then written again, with less in it. */
-enum { RESERVE_BYTES = 8 << 20, SHORT_TOP = 10, MAX_TOLD = 3 };
+enum { RESERVE_BYTES = IS_AGENT ? 1 << 20 : 8 << 20, SHORT_TOP = 10, MAX_TOLD = 3 };
 
 struct outputs {
 	const struct output_options *options; /* borrowed */

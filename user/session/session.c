@@ -635,8 +635,10 @@ int session_poll(struct session *s)
 	}
 	session_threads_look(s, false);
 	recorder_tick(s->recorder);
-	session_record_part(s);
-	session_record_seek(s);
+	if (!session_forwards(s)) {
+		session_record_part(s);
+		session_record_seek(s);
+	}
 	if (nr < 0 && nr != -ENODATA) {
 		/* A source that has died has logged it. */
 		if (nr != -EPIPE)

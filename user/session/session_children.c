@@ -89,7 +89,8 @@ static int session_children_add_child(struct session *s, struct process *parent,
 			(*out)->target->pid = pid;
 	}
 	if (!err)
-		err = is_copy ? copy_books(s, *out, parent) : session_begin_check(s, *out);
+		err = is_copy && !session_forwards(s) ? copy_books(s, *out, parent)
+						      : session_begin_check(s, *out);
 	if (err)
 		session_drop_last_process(s);
 	return err;
@@ -136,7 +137,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	/* A list of events has named the child before, a recording will name it later. */
 	if (!s->ops->fork && !session_told(s) && child) {
 		recorder_event(s->recorder, rec, sizeof(struct process_event));
-		return child != parent ? copy_books(s, child, parent) : 0;
+		return child != parent && !session_forwards(s) ? copy_books(s, child, parent) : 0;
 	}
 	/* The PID was reused: the older process has ended. */
 	if (child)

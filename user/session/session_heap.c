@@ -106,7 +106,7 @@ int session_heap_events(void *ctx, struct heap_event *evs, size_t nr)
 	struct process *p = session_find(s, evs->h.pid);
 	int err = 0;
 
-	if (!p || !wants_books_only(s, p)) {
+	if (!p || session_forwards(s) || !wants_books_only(s, p)) {
 		for (size_t i = 0; i < nr && !err; i++)
 			err = session_enter(s, &evs[i].h, sizeof(*evs));
 		return err;

@@ -2,6 +2,7 @@
 /* Are the processes of a session on another machine, or its books? For user/session/session*.c only. */
 #pragma once
 
+#include "user/lib/serve_only.h"
 #include "user/session/session_private.h"
 #include "user/source/source_told.h"
 
@@ -14,5 +15,5 @@ static inline const struct source_told_ops *session_told(const struct session *s
 /* Does it only pass on what it learns (user/session/session_forward.h)? */
 static inline bool session_forwards(const struct session *s)
 {
-	return s->options->recorder.sink;
+	return IS_SERVE_ONLY || s->options->recorder.sink;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "fallback/guardian.h"
@@ -228,6 +229,16 @@ static int source_ptrace_probe(struct caps *caps)
 	return err;
 }
 
+/* A ring that is rounded up takes at most a quarter of the address space. */
+static u64 source_ptrace_ring_bytes(void)
+{
+	struct rlimit space;
+
+	if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur / 8 > DEFAULT_RING_BYTES)
+		return DEFAULT_RING_BYTES;
+	return space.rlim_cur / 8;
+}
+
 static int source_ptrace_create(struct source **out, const struct source_options *options,
 				const struct caps *caps)
 {
@@ -240,7 +251,7 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
-	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
+	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : source_ptrace_ring_bytes();
 	struct ptrace_source *s = calloc(1, sizeof(*s));
 	int err;
 
