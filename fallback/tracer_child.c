@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,19 +14,19 @@
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
+#include "user/lib/same_memory.h"
 
 enum { COPY_TRIES = 200 };
 
 /*
- * Does process @pid have the memory of @p itself, and not a copy? Where the kernel has no kcmp(2), the way in which
- * @pid was made decides: @event is the event that its parent reported, 0 = not known.
+ * Does process @pid have the memory of @p itself, and not a copy? Where that cannot be known, the way in which @pid was
+ * made decides: @event is the event that its parent reported, 0 = not known.
  */
 static bool tracer_child_shares_memory(const struct tracer_process *p, pid_t pid, int event)
 {
-	enum { SAME_VM = 1 /* KCMP_VM */ };
-	long order = syscall(SYS_kcmp, p->pid, pid, SAME_VM, 0, 0);
+	int is_same = same_memory(p->pid, pid);
 
-	return order < 0 ? event && event != PTRACE_EVENT_FORK : !order;
+	return is_same < 0 ? event && event != PTRACE_EVENT_FORK : is_same;
 }
 
 /* Take the breakpoints of @p out of process @pid, which may have a copy of them. */

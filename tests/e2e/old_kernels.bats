@@ -80,6 +80,15 @@ works_without() {
 	HEAPTAP=$FULL
 }
 
+@test "old kernels: a process in the memory of another one is no copy, though no call says so (A16)" {
+	without kcmp "$HEAPTAP"
+	traced -f -b ptrace -- "$T/sharers" clone
+	equal processes "$(jq '.processes | length' "$report")" 1
+	as_told calls
+	traced -f -b ptrace -- "$T/fork" 1
+	equal processes "$(jq '.processes | length' "$report")" 2
+}
+
 @test "old kernels: all system calls since 3.10 are missing (E4)" {
 	works_without all
 }

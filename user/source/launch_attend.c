@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events of a program that heaptap starts, while a verdict is found: only those that need no hook are handled. */
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,14 +10,9 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
+#include "user/lib/same_memory.h"
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
-
-/* Has child @pid the memory of its parent, which may be waiting for it (vfork)? */
-static bool launch_attend_shares_memory(pid_t pid, pid_t parent)
-{
-	return !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
-}
 
 /* Does only the thread end, and not its process? */
 static bool ends_alone(const struct launched *p, pid_t tid)
@@ -39,8 +32,7 @@ static bool launch_attend_is_birth(const struct launched *p, pid_t tid)
 
 	if (p)
 		return p->is_newborn;
-	return !proc_read_status(&status, tid) && status.tgid == tid &&
-	       !launch_attend_shares_memory(tid, status.ppid);
+	return !proc_read_status(&status, tid) && status.tgid == tid && same_memory(status.ppid, tid) <= 0;
 }
 
 static const struct launched *launch_attend_find_process(const struct launch *l, pid_t tid)

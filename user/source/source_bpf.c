@@ -696,7 +696,8 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 	*out = (struct probe_runs){ .time_ns = now.time_ns - s->runs.time_ns,
 				    .nr_entries = now.nr_entries - s->runs.nr_entries,
 				    .nr_stepped = now.nr_stepped - s->runs.nr_stepped,
-				    .nr_returns = now.nr_returns - s->runs.nr_returns };
+				    .nr_returns = now.nr_returns - s->runs.nr_returns,
+				    .is_shared = s->is_shared };
 	out->traps_ns = out->nr_entries * s->way.entry_ns + out->nr_stepped * s->way.stepped_ns +
 			out->nr_returns * s->way.return_ns;
 	s->runs = now;
