@@ -166,7 +166,7 @@ static bool ends_is_usual(const struct end_finder *f, u32 row, bool for_all)
 	if (row >= f->nr || c->nr_sure_begins < c->nr_sure - (for_all ? 0 : c->nr_sure / NEARLY_ALL))
 		return false;
 	stack = books->stacks ? stack_get(books->stacks, heap_row_get(books->ctx, row).stack) : NULL;
-	return !books->stacks || (stack && stack->nr_frames >= MIN_FRAMES);
+	return !for_all || !books->stacks || (stack && stack->nr_frames >= MIN_FRAMES);
 }
 
 /* Decide what the words mean that lead to block @i, all of which may be ends. */
