@@ -33,6 +33,22 @@ same_answer() {
 		[ ! -s r.github ]
 	fi
 	grep -qF "\"verdict\":\"$verdict\"" <(tr -d '\n' <r.html | sed 's/"verdict": "/"verdict":"/')
+	same_sums
+}
+
+# same_sums: verdict, and the difference to a report of nothing, have the sums of JSON
+same_sums() {
+	local sums lost
+	sums=$(jq -r '.processes[0].scan | "\(.definite.blocks) \(.indirect.blocks)"' r.json)
+	[ "$(jq -r '.processes[0].stacks | "\([.[].definite.blocks] | add // 0) \([.[].indirect.blocks] | add // 0)"' r.json)" = "$sums" ]
+	jq '.processes[0].stacks = []' r.json >none.json
+	"$HEAPTAP" diff none.json r.json >diff.txt
+	lost=$(grep -oE '^leaks [0-9.,]+ [A-Za-z]+ in [0-9,]+ blocks?(, and with (it|them) [0-9.,]+ [A-Za-z]+ in [0-9,]+)?, [^;]*' <<<"$verdict" || true)
+	[[ -n $lost ]] || { grep -q '^no leaks; ' diff.txt; return; }
+	# "leaks 99 B in 1 block" is "leaks 99 B more in 1 more block" there.
+	lost=$(sed -E 's/ in ([0-9,]+) block/ more in \1 more block/; s/with it/with them/; s/, [a-z ]* from/, from/' <<<"$lost")
+	[ "$lost" = "$(head -1 diff.txt | sed -E 's/; holds.*//; s/, [a-z ]* from/, from/')" ] ||
+		{ echo "$lost"; cat diff.txt; return 1; }
 }
 
 # same_places: the outputs that same_answer has made name the same functions, which are in the file places then
@@ -44,7 +60,7 @@ same_places() {
 		| .locations[0].logicalLocations[0].fullyQualifiedName | sub("[(].*"; "")' r.sarif | sort | diff places -
 	jq -r '.processes[0].stacks[] | select(.definite.blocks > 0) | .place | sub(" [(].*"; "")' r.compact.json | sort | diff places -
 	while read -r name; do
-		grep -qF "title=definite leak in $name" r.github
+		grep -qF "title=definite leak in ${name//:/%3A}" r.github
 		xmllint --xpath '//testcase/@name' r.junit.xml | grep -qF "definite leak in $name"
 	done <places
 }
@@ -67,6 +83,61 @@ same_places() {
 	same_places
 	same_answer "$T/step"
 	[[ $verdict == 'no leaks; '* ]]
+}
+
+# bats test_tags=full
+@test "answer: the same of cycles, streams, aligned blocks, a plugin, Rust, an extension of Python" {
+	local name
+	for name in cycles leak_stream leak_aligned leak_cached plug_leak; do
+		[ -x "$T/$name" ] || continue
+		same_answer "$T/$name"
+		same_places
+		echo "$name: $verdict"
+	done
+	if command -v rustc >/dev/null; then
+		printf '%s\n' 'fn lose_buffer(n: usize) { std::mem::forget(std::hint::black_box(vec![1u8; n])); }' \
+			'fn main() { for i in 0..9 { lose_buffer(1000 + i); } }' >rusty.rs
+		rustc -g -O rusty.rs
+		same_answer ./rusty
+		same_places
+		[[ $verdict == "leaks 9,036 B in 9 blocks, from rusty::lose_buffer (rusty.rs:1)" ]] || { echo "$verdict"; return 1; }
+	fi
+	python=$(python3 -c 'import sys; print(sys.executable)')
+	include=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+	if [ -f "$include/Python.h" ]; then
+		printf '%s\n' '#include <Python.h>' \
+			'static PyObject *leaky(PyObject *s, PyObject *a) { char *p = malloc(1000); __asm__("" :: "r"(p) : "memory"); Py_RETURN_NONE; }' \
+			'static PyMethodDef m[] = {{"leaky", leaky, METH_NOARGS, ""}, {0}};' \
+			'static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "ext", 0, -1, m};' \
+			'PyMODINIT_FUNC PyInit_ext(void) { return PyModule_Create(&d); }' >ext.c
+		gcc -g -O1 -w -shared -fPIC -I"$include" -o ext.so ext.c
+		PYTHONPATH=. same_answer "$python" -c 'for i in range(50): import ext; ext.leaky()'
+		[[ $verdict == "leaks "*"KiB in "*" blocks, "*"from leaky (ext.c:2)"* ]] || { echo "$verdict"; return 1; }
+	fi
+}
+
+# live_answer: what the process of kinds has lost, as each live output says it
+live_answer() {
+	curl -s "$1/metrics" >metrics
+	curl -s "$1/data?pid=$TARGET" >data
+}
+
+# bats test_tags=full
+@test "answer: metrics, the live page and scan have the sums of the report" {
+	local url
+	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
+	kinds
+	attached --scan --metrics 0 "$TARGET"
+	url=$(sed -n 's,.*metrics: \(http.*\)/metrics$,\1,p' "$err")
+	built
+	"$HEAPTAP" scan -q -o scan.json "$TARGET"
+	verdict=$(jq -r '.processes[0].verdict' scan.json)
+	[[ $verdict == 'leaks 1,442 B in 10 blocks, and with them 848 B in 13, '* ]] || { echo "$verdict"; return 1; }
+	has_metrics() { live_answer "$url" && grep -q '^heaptap_heap_blocks{.*verdict="definite".* 10$' metrics; }
+	wait_for has_metrics || { grep verdict metrics; return 1; }
+	[ "$(jq -r '.processes[0].verdict' data)" = "$verdict" ]
+	detach
+	[ "$(jq -r '.processes[0].verdict' "$report" | sed 's/;.*//')" = "${verdict%%;*}" ]
 }
 
 @test "answer: without symbols the place is an offset in the program's own file" {
