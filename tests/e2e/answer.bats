@@ -133,9 +133,9 @@ live_answer() {
 	"$HEAPTAP" scan -q -o scan.json "$TARGET"
 	verdict=$(jq -r '.processes[0].verdict' scan.json)
 	[[ $verdict == 'leaks 1,442 B in 10 blocks, and with them 848 B in 13, '* ]] || { echo "$verdict"; return 1; }
-	has_metrics() { live_answer "$url" && grep -q '^heaptap_heap_blocks{.*verdict="definite".* 10$' metrics; }
+	has_metrics() { live_answer "$url" && grep -q '^heaptap_heap_verdict_blocks{.*verdict="definite".* 10$' metrics; }
 	wait_for has_metrics || { grep verdict metrics; return 1; }
-	[ "$(jq -r '.processes[0].verdict' data)" = "$verdict" ]
+	[ "$(jq -r '.processes[0].verdict' data | sed 's,;.*,,')" = "${verdict%%;*}" ]
 	detach
 	[ "$(jq -r '.processes[0].verdict' "$report" | sed 's/;.*//')" = "${verdict%%;*}" ]
 }
