@@ -331,3 +331,22 @@ json() { jq -r "$@" "$report"; }
 	grep -qx '#1   21 B leaked in 3 blocks, by malloc' shown
 	grep -qx ' *lose (work.c:3) < main' shown
 }
+
+# bats test_tags=full
+@test "answer: a census and a diff fit a screen, and lost blocks of one kind are one line" {
+	kinds
+	built
+	script -qec "stty cols 60; '$HEAPTAP' scan --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	[ "$(grep -c -E '^(Sizes|Arenas|Verdicts)' shown)" -eq 0 ]
+	grep -q 'More rows and tables' shown
+	"$HEAPTAP" scan "$TARGET" >piped
+	grep -q '^Sizes of live blocks' piped
+	[ "$(wc -l <shown)" -lt "$(wc -l <piped)" ]
+	"$HEAPTAP" run -q -o a.json -- "$T/step"
+	"$HEAPTAP" run -q -o b.json -- "$T/leak_kinds"
+	script -qec "stty cols 80; '$HEAPTAP' diff a.json b.json" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	[ "$(awk '{ n = length($0); if (n > most) most = n } END { print most }' shown)" -le 80 ]
+	[ "$(grep -c '^#' shown)" -eq 3 ]
+	grep -q 'All callers with their stacks: -n 0' shown
+	"$HEAPTAP" diff a.json b.json | grep -q '^        main$'
+}
