@@ -33,6 +33,22 @@ same_answer() {
 		[ ! -s r.github ]
 	fi
 	grep -qF "\"verdict\":\"$verdict\"" <(tr -d '\n' <r.html | sed 's/"verdict": "/"verdict":"/')
+	same_sums
+}
+
+# same_sums: verdict, and the difference to a report of nothing, have the sums of JSON
+same_sums() {
+	local sums lost
+	sums=$(jq -r '.processes[0].scan | "\(.definite.blocks) \(.indirect.blocks)"' r.json)
+	[ "$(jq -r '.processes[0].stacks | "\([.[].definite.blocks] | add // 0) \([.[].indirect.blocks] | add // 0)"' r.json)" = "$sums" ]
+	jq '.processes[0].stacks = []' r.json >none.json
+	"$HEAPTAP" diff none.json r.json >diff.txt
+	lost=$(grep -oE '^leaks [0-9.,]+ [A-Za-z]+ in [0-9,]+ blocks?(, and with (it|them) [0-9.,]+ [A-Za-z]+ in [0-9,]+)?, [^;]*' <<<"$verdict" || true)
+	[[ -n $lost ]] || { grep -q '^no leaks; ' diff.txt; return; }
+	# "leaks 99 B in 1 block" is "leaks 99 B more in 1 more block" there.
+	lost=$(sed -E 's/ in ([0-9,]+) block/ more in \1 more block/; s/with it/with them/; s/, [a-z ]* from/, from/' <<<"$lost")
+	[ "$lost" = "$(head -1 diff.txt | sed -E 's/; holds.*//; s/, [a-z ]* from/, from/')" ] ||
+		{ echo "$lost"; cat diff.txt; return 1; }
 }
 
 # same_places: the outputs that same_answer has made name the same functions, which are in the file places then
@@ -44,7 +60,7 @@ same_places() {
 		| .locations[0].logicalLocations[0].fullyQualifiedName | sub("[(].*"; "")' r.sarif | sort | diff places -
 	jq -r '.processes[0].stacks[] | select(.definite.blocks > 0) | .place | sub(" [(].*"; "")' r.compact.json | sort | diff places -
 	while read -r name; do
-		grep -qF "title=definite leak in $name" r.github
+		grep -qF "title=definite leak in ${name//:/%3A}" r.github
 		xmllint --xpath '//testcase/@name' r.junit.xml | grep -qF "definite leak in $name"
 	done <places
 }
@@ -67,6 +83,55 @@ same_places() {
 	same_places
 	same_answer "$T/step"
 	[[ $verdict == 'no leaks; '* ]]
+}
+
+# bats test_tags=full
+@test "answer: the same of cycles, streams, aligned blocks, a plugin, Rust, an extension of Python" {
+	local name
+	for name in cycles leak_stream leak_aligned leak_cached plug_leak; do
+		[ -x "$T/$name" ] || continue
+		same_answer "$T/$name"
+		same_places
+		echo "$name: $verdict"
+	done
+	if command -v rustc >/dev/null; then
+		printf '%s\n' 'fn lose_buffer(n: usize) { std::mem::forget(std::hint::black_box(vec![1u8; n])); }' \
+			'fn main() { for i in 0..9 { lose_buffer(1000 + i); } }' >rusty.rs
+		rustc -g -O rusty.rs
+		same_answer ./rusty
+		same_places
+		[[ $verdict == "leaks 9,036 B in 9 blocks, from rusty::lose_buffer (rusty.rs:1)" ]] || { echo "$verdict"; return 1; }
+	fi
+	python=$(python3 -c 'import sys; print(sys.executable)')
+	include=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+	if [ -f "$include/Python.h" ]; then
+		printf '%s\n' '#include <Python.h>' \
+			'static PyObject *leaky(PyObject *s, PyObject *a) { char *p = malloc(1000); __asm__("" :: "r"(p) : "memory"); Py_RETURN_NONE; }' \
+			'static PyMethodDef m[] = {{"leaky", leaky, METH_NOARGS, ""}, {0}};' \
+			'static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "ext", 0, -1, m};' \
+			'PyMODINIT_FUNC PyInit_ext(void) { return PyModule_Create(&d); }' >ext.c
+		gcc -g -O1 -w -shared -fPIC -I"$include" -o ext.so ext.c
+		PYTHONPATH=. same_answer "$python" -c 'for i in range(50): import ext; ext.leaky()'
+		[[ $verdict == "leaks "*"KiB in "*" blocks, "*"from leaky (ext.c:2)"* ]] || { echo "$verdict"; return 1; }
+	fi
+}
+
+# bats test_tags=full
+@test "answer: the live page and scan have the sums of the report" {
+	local url
+	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
+	kinds
+	attached --scan --metrics 0 "$TARGET"
+	url=$(sed -n 's,.*metrics: \(http.*\)/metrics$,\1,p' "$err")
+	built
+	"$HEAPTAP" scan -q -o scan.json "$TARGET"
+	verdict=$(jq -r '.processes[0].verdict' scan.json)
+	[[ $verdict == 'leaks 1,442 B in 10 blocks, and with them 848 B in 13, '* ]] || { echo "$verdict"; return 1; }
+	# A report dropped the verdict: the page has a new one, some seconds later.
+	page_says() { [ "$(curl -s "$url/data?pid=$TARGET" | jq -r '.processes[0].verdict | sub(";.*"; "")')" = "${verdict%%;*}" ]; }
+	wait_for page_says
+	detach
+	[ "$(jq -r '.processes[0].verdict' "$report" | sed 's/;.*//')" = "${verdict%%;*}" ]
 }
 
 @test "answer: without symbols the place is an offset in the program's own file" {
@@ -259,4 +324,23 @@ json() { jq -r "$@" "$report"; }
 	grep -qx '1 caller with leaks' shown
 	grep -qx '#1   21 B leaked in 3 blocks, by malloc' shown
 	grep -qx ' *lose (work.c:3) < main' shown
+}
+
+# bats test_tags=full
+@test "answer: a census and a diff fit a screen, and lost blocks of one kind are one line" {
+	kinds
+	built
+	script -qec "stty cols 60; '$HEAPTAP' scan --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	[ "$(grep -c -E '^(Sizes|Arenas|Verdicts)' shown)" -eq 0 ]
+	grep -q 'More rows and tables' shown
+	"$HEAPTAP" scan "$TARGET" >piped
+	grep -q '^Sizes of live blocks' piped
+	[ "$(wc -l <shown)" -lt "$(wc -l <piped)" ]
+	"$HEAPTAP" run -q -o a.json -- "$T/step"
+	"$HEAPTAP" run -q -o b.json -- "$T/leak_kinds"
+	script -qec "stty cols 80; '$HEAPTAP' diff a.json b.json" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	[ "$(awk '{ n = length($0); if (n > most) most = n } END { print most }' shown)" -le 80 ]
+	[ "$(grep -c '^#' shown)" -eq 3 ]
+	grep -q 'All callers with their stacks: -n 0' shown
+	"$HEAPTAP" diff a.json b.json | grep -q '^        main$'
 }

@@ -320,6 +320,8 @@ has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[
 	wait_for has_callers
 	[ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: example.com' "$URL/data")" = 403 ]
 	[ "$(curl -s -o /dev/null -w '%{http_code}' "$URL/data?pid=1")" = 404 ]
+	# Whoever looks has a verdict, and how old it may be.
+	curl -s "$URL/data" | jq -e '.verdict_age_ns > 0 and .processes[0].scan != null and (.processes[0].verdict | startswith("leaks "))'
 	if command -v chromedriver >/dev/null; then
 		# The page follows, also where somebody has chosen what is shown; not while it is paused.
 		python3 "$ROOT/tests/lib/page.py" "$URL/" eval 'document.querySelector("#live").textContent' \

@@ -152,7 +152,7 @@ with_top() {
 }
 
 # row_of FUNCTION: the first line of the list that has it
-row_of() { screen_now | grep -m1 -- " < $1"; }
+row_of() { screen_now | grep -m1 -- " $1[ ,]"; }
 
 # row_is_first FUNCTION: the line below the heading has it
 row_is_first() { screen_now | grep -A1 'CALLER' | tail -1 | grep -q -- "$1"; }

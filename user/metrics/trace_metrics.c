@@ -184,20 +184,27 @@ static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, 
 static int trace_metrics_take_page(void *ctx, const struct report *r)
 {
 	struct trace_taking *k = ctx;
+	u64 age_ns = k->tm->scan_ns ? clock_now_ns() - k->tm->scan_ns : 0;
 
 	k->nr_processes = r->nr_processes;
 	return !r->nr_processes ? 0
-	       : k->is_data	? report_html_data(k->page, r)
-				: report_html_live(k->page, r);
+	       : k->is_data	? report_html_data(k->page, r, age_ns)
+				: report_html_live(k->page, r, age_ns);
 }
 
 static int trace_metrics_write_page(void *ctx, const struct profile_key *key, FILE *out, const char **why)
 {
 	struct trace_taking *k = ctx;
+	int err;
 
 	*why = NULL;
 	k->page = out;
 	k->is_data = key->kind == CHANNEL_PAGE_DATA;
+	/* Somebody looks: a verdict is at most a minute old, and there is one again if a report has dropped it. */
+	err = session_show(k->session, key->pid, trace_metrics_look, k);
+	if (err)
+		return err;
+	scan_if_older(k, k->has_verdicts ? verdict_every_ns : verdict_again_ns);
 	return trace_metrics_show(k, key, trace_metrics_take_page, why);
 }
 

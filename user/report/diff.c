@@ -157,7 +157,7 @@ static const struct {
 	[DIFF_TOTAL_BLOCKS] = { "total-blocks", offsetof(struct saved_numbers, allocs) },
 	[DIFF_LEAKED_BYTES] = { "leaked-bytes", offsetof(struct saved_numbers, leaked_bytes) },
 	[DIFF_PEAK] = { "peak", offsetof(struct saved_numbers, peak_bytes) },
-	[DIFF_DEFINITE_BYTES] = { "", offsetof(struct saved_numbers, definite_bytes) },
+	[DIFF_LOST_BYTES] = { "", offsetof(struct saved_numbers, lost_bytes) },
 };
 
 enum diff_key diff_key_find(const char *name)

@@ -37,7 +37,7 @@ enum diff_key {
 	DIFF_TOTAL_BLOCKS,
 	DIFF_LEAKED_BYTES,
 	DIFF_PEAK,
-	DIFF_DEFINITE_BYTES, /* no key of --sort */
+	DIFF_LOST_BYTES, /* no key of --sort */
 	NR_DIFF_KEYS
 };
 

@@ -12,7 +12,10 @@
 #include "user/lib/json.h"
 #include "user/report/report.h"
 
-enum { BRIEF_ROWS = 3 }; /* on a screen, of those with more and of those with less */
+enum {
+	BRIEF_ROWS = 3,	    /* on a screen, of those with more and of those with less */
+	MAX_LOOKED_AT = 64, /* callers whose places are added up, the largest first */
+};
 
 /* "+1.2 KiB", "-3 " ... */
 static const char *diff_print_sign(s64 change)
@@ -193,7 +196,7 @@ static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_
 		[DIFF_TOTAL_BYTES] = { "allocated less", "allocated more" },
 		[DIFF_TOTAL_BLOCKS] = { "allocated fewer blocks", "allocated more blocks" },
 		[DIFF_LEAKED_BYTES] = { "leaked less", "leaked more" },
-		[DIFF_DEFINITE_BYTES] = { "leaked less", "leaked more" },
+		[DIFF_LOST_BYTES] = { "leaked less", "leaked more" },
 		[DIFF_PEAK] = { "held less at the peak", "held more at the peak" },
 	};
 	size_t shown;
@@ -210,20 +213,44 @@ static void diff_print_rows(FILE *out, const struct diff_row *const *rows, size_
 		diff_print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1, is_brief);
 }
 
-/* ", most of it from make_node (list.c:42)": the caller that gained most of the @all bytes of @key. */
+/* The gain of the place of @rows[i], of all its callers, if this is the first of them. */
+static s64 diff_print_place_gain(const struct diff_row *const *rows, size_t i, size_t nr, enum diff_key key)
+{
+	s64 sum = 0;
+
+	for (size_t k = 0; k < nr; k++) {
+		if (k != i && (!rows[i]->place || !rows[k]->place || strcmp(rows[k]->place, rows[i]->place)))
+			continue;
+		if (k < i)
+			return 0;
+		sum += diff_change(rows[k], key);
+	}
+	return sum;
+}
+
+/* ", most of it from make_node (list.c:42)": the place that gained most of the @all bytes of @key. */
 static void diff_print_place(FILE *out, struct diff *d, enum diff_key key, s64 all)
 {
 	size_t nr;
 	const struct diff_row *const *rows = diff_rows(d, key, &nr);
-	s64 most = nr ? diff_change(rows[0], key) : 0;
+	const struct diff_row *holder = NULL;
+	s64 most = 0;
 
-	if (all <= 0 || most <= 0)
+	for (size_t i = 0; i < nr && i < MAX_LOOKED_AT; i++) {
+		s64 gain = diff_print_place_gain(rows, i, nr < MAX_LOOKED_AT ? nr : MAX_LOOKED_AT, key);
+
+		if (gain > most) {
+			most = gain;
+			holder = rows[i];
+		}
+	}
+	if (all <= 0 || !holder)
 		return;
 	fprintf(out, ", %sfrom ", most >= all ? "" : most * 2 >= all ? "most of it " : "the largest part ");
-	if (rows[0]->place)
-		escape_text(out, rows[0]->place);
+	if (holder->place)
+		escape_text(out, holder->place);
 	else
-		fprintf(out, "%.*s", (int)strcspn(rows[0]->frames, "\n"), rows[0]->frames);
+		fprintf(out, "%.*s", (int)strcspn(holder->frames, "\n"), holder->frames);
 }
 
 static void print_more(FILE *out, const char *verb, s64 change)
@@ -251,7 +278,7 @@ static void print_leaks(FILE *out, struct diff *d, const struct diff_sums *sums)
 	if (more_blocks)
 		fprintf(out, ", and with them %s in %s", human_bytes(diff_print_size_of(more_bytes)).text,
 			human_count(diff_print_size_of(more_blocks)).text);
-	diff_print_place(out, d, is_split ? DIFF_DEFINITE_BYTES : DIFF_LEAKED_BYTES, bytes);
+	diff_print_place(out, d, is_split ? DIFF_LOST_BYTES : DIFF_LEAKED_BYTES, sums->leaked_bytes);
 }
 
 /* The answer: what leaks more, and who holds more. */

@@ -14,7 +14,7 @@ int html_page(FILE *out, int (*write_data)(FILE *out, const void *ctx), const vo
 
 /*
  * The page of a report that a running heaptap serves: it asks for "data" beside its own address again and again, which
- * is what report_html_data() writes. As html_page().
+ * is what report_html_data() writes. Verdicts are at most @verdict_age_ns old; 0 = not known. As html_page().
  */
-int report_html_live(FILE *out, const struct report *r) __must_check;
-int report_html_data(FILE *out, const struct report *r) __must_check;
+int report_html_live(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;
+int report_html_data(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;

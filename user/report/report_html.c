@@ -64,8 +64,17 @@ static void write_policy(FILE *out, bool is_live)
 	write_hash(out, html_script_start, html_script_end);
 }
 
-static int report_html_write(FILE *out, const struct report *r, bool is_live)
+/* A report, and how old the verdicts are if it is of a page that follows a process. */
+struct report_html_look {
+	const struct report *report;
+	bool is_live;
+	u64 verdict_age_ns;
+};
+
+static int report_html_write(FILE *out, const void *ctx)
 {
+	const struct report_html_look *look = ctx;
+	const struct report *r = look->report;
 	struct html_tables tables;
 	struct json j;
 	int err = 0;
@@ -76,8 +85,11 @@ static int report_html_write(FILE *out, const struct report *r, bool is_live)
 	json_object_begin(&j, NULL);
 	report_json_head(&j, r);
 	json_u64(&j, "real_ns", r->real_ns); /* 0 = not known */
-	if (is_live)
+	if (look->is_live) {
 		json_bool(&j, "live", true);
+		if (look->verdict_age_ns)
+			json_u64(&j, "verdict_age_ns", look->verdict_age_ns);
+	}
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = html_process(&j, &tables, r, &r->processes[i]);
@@ -87,16 +99,6 @@ static int report_html_write(FILE *out, const struct report *r, bool is_live)
 	json_object_end(&j);
 	html_tables_fini(&tables);
 	return err;
-}
-
-static int report_html_write_data(FILE *out, const void *ctx)
-{
-	return report_html_write(out, ctx, false);
-}
-
-static int report_html_write_live(FILE *out, const void *ctx)
-{
-	return report_html_write(out, ctx, true);
 }
 
 /* The places in page.html. */
@@ -150,17 +152,22 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 
 int report_html(FILE *out, const struct report *r)
 {
-	return html_page(out, report_html_write_data, r);
+	const struct report_html_look look = { .report = r };
+
+	return html_page(out, report_html_write, &look);
 }
 
-int report_html_live(FILE *out, const struct report *r)
+int report_html_live(FILE *out, const struct report *r, u64 verdict_age_ns)
 {
-	return report_html_page(out, report_html_write_live, r, true);
+	const struct report_html_look look = { r, true, verdict_age_ns };
+
+	return report_html_page(out, report_html_write, &look, true);
 }
 
-int report_html_data(FILE *out, const struct report *r)
+int report_html_data(FILE *out, const struct report *r, u64 verdict_age_ns)
 {
-	int err = report_html_write(out, r, true);
+	const struct report_html_look look = { r, true, verdict_age_ns };
+	int err = report_html_write(out, &look);
 
 	return err ? err : flush_stream(out);
 }

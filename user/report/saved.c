@@ -26,6 +26,7 @@ void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 	to->leaked_blocks += n->leaked_blocks;
 	to->definite_bytes += n->definite_bytes;
 	to->definite_blocks += n->definite_blocks;
+	to->lost_bytes += n->lost_bytes;
 	to->peak_bytes += n->peak_bytes;
 }
 
@@ -116,7 +117,18 @@ static int on_definite_member(struct saved_reading *r, const char *key, enum jso
 	int err = on_leaked_member(r, key, token);
 
 	n->definite_bytes += n->leaked_bytes - bytes;
+	n->lost_bytes += n->leaked_bytes - bytes;
 	n->definite_blocks += n->leaked_blocks - blocks;
+	return err;
+}
+
+static int on_through_member(struct saved_reading *r, const char *key, enum json_token token)
+{
+	u64 value = 0;
+	int err = saved_number(r, token, &value);
+
+	if (!strcmp(key, "bytes"))
+		r->caller.numbers.lost_bytes += value;
 	return err;
 }
 
@@ -146,6 +158,8 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 			return saved_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
 	if (!strcmp(key, "definite"))
 		return saved_object(r, token, on_definite_member);
+	if (!strcmp(key, "indirect_through"))
+		return saved_object(r, token, on_through_member);
 	if (!strcmp(key, "indirect"))
 		return saved_object(r, token, on_leaked_member);
 	if (!strcmp(key, "backtrace"))

@@ -10,7 +10,8 @@ struct saved_numbers {
 	u64 alloc_bytes, allocs;
 	u64 leaked_bytes, leaked_blocks;     /* definite and indirect */
 	u64 definite_bytes, definite_blocks; /* included */
-	u64 peak_bytes;			     /* held when the process had its peak */
+	u64 lost_bytes; /* definite, and those that only they lead to, whoever allocated them */
+	u64 peak_bytes; /* held when the process had its peak */
 };
 
 /* A process of a report. */

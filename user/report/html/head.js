@@ -119,15 +119,14 @@ function showVerdict(process) {
 	const sentence = [data.verdict[0].toUpperCase() + data.verdict.slice(1)];
 	const wrong = errors ? [el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
 		data.errors.length ? `: ${errorKinds(data)}` : ""] : null;
-	/* The worse of the two comes first. */
-	const isWrongFirst = errors && tone !== "bad";
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : tone), "data-tone": tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
 			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
-		el("p", { class: "headline" }, ...isWrongFirst ? wrong : sentence),
-		isWrongFirst ? el("p", { class: "also" }, ...sentence) : null,
-		errors && !isWrongFirst ? el("p", { class: "wrong" }, ...wrong) : null,
-		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
+		el("p", { class: "headline" }, ...sentence),
+		errors ? el("p", { class: "wrong" }, ...wrong) : null,
+		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null,
+		data.scan && report.verdict_age_ns
+			? el("p", { class: "age", text: `This verdict is at most ${duration(report.verdict_age_ns)} old.` }) : null),
 	!data.watched ? null : el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
 		el("div", { "data-fact": id, "data-value": value }, el("dt", { text: label }),
 			el("dd", {}, el("b", { text: format(value) }), el("span", { text: more }))))),
