@@ -124,7 +124,7 @@ check_commands() {
 	grep -oE '^sudo make [a-z -]*[a-z]' README.md | sed 's/^sudo //' | missing '' '' .github/workflows/check.yml |
 		sed 's/^/.github\/workflows\/check.yml: does not run /'
 	grep -noE '`(sudo )?(build/)?heaptap [a-z]+' README.md | sed 's/:.* /\t/' |
-		unknown <(tr '\n' ' ' <user/cli/options.c | grep -oE '(\{ |COMMAND_OF_(HOST|BOOKS)\()[[:space:]]*"[a-z]+",' | cut -d '"' -f 2) |
+		unknown <(tr '\n' ' ' <user/cli/commands.c | grep -oE '(\{ |COMMAND_OF_(HOST|BOOKS)\()[[:space:]]*"[a-z]+",' | cut -d '"' -f 2) |
 		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no command " $2 }'
 	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' |
 		unknown <(grep -ohE '"[a-z][a-z-]+"' user/cli/options*.c | sed 's/"//g; s/^/--/') |

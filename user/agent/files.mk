@@ -25,7 +25,7 @@ AGENT_session := busy_signals control session session_children session_chosen se
 	session_scan session_span session_threads session_tune session_unwatched stuck_output
 AGENT_remote := net_addr net_connect net_socket serve serve_books serve_link wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan
-AGENT_cli := attach cmd_attach cmd_run cmd_serve main options options_help options_parse options_rooms \
+AGENT_cli := attach cmd_attach cmd_run cmd_serve commands main options options_help options_parse options_rooms \
 	tracees tracing
 AGENT_agent := no_bpf no_libraries no_list no_metrics no_mistakes no_names no_progress no_suppress \
 	$(if $(findstring musl,$(AGENT_CC)),small_getopt small_libc small_printf small_rights small_users)

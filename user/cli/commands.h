@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The functions of the table in user/cli/options.c, each in a file of its name. */
+/* The functions of the table of commands, each in a file of its name. */
 #pragma once
+
+/* Rows of commands[]. */
+enum {
+	RUN,
+	ATTACH,
+	SCAN,
+	MARK,
+	SERVE,
+	CONNECT,
+	REPORT,
+	DIFF,
+	CONSOLE,
+	TOP,
+	SYSTEM,
+	DOCTOR,
+	DEMO,
+	COMPLETION,
+	HELP,
+	NR_COMMANDS
+};
 
 struct options;
 

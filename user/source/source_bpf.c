@@ -514,8 +514,7 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 
 static int source_bpf_wait_fd(struct source *source)
 {
-	struct bpf_source *s = source_bpf_self(source);
-	return kernel_ring_fd(s->ring);
+	return kernel_ring_fd(source_bpf_self(source)->ring);
 }
 
 static int source_bpf_poll(struct source *source, const struct sink *sink)
