@@ -23,14 +23,15 @@ enum event_kind {
 
 enum event_flag {
 	EVENT_TEMPORARY = 1, /* free: the block is the last one this thread allocated */
-	EVENT_RETRY = 2,   /* alloc: the call reported a failure before (new_handler), which did not happen */
-	EVENT_TAINT = 1,   /* losses: a free may have been missed, so blocks that live now are unsure */
-	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
-	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
-	EVENT_NO_COPY = 8, /* fork: the child shared the memory, or was not traced, until its exec */
-	EVENT_TWIN = 64,   /* losses: none, but a new thread has the thread pointer of another */
-	EVENT_ENDING = 128, /* maps: and the process calls _exit(), after waiting a moment for a ptracer */
-	EVENT_GONE = 32,    /* exec: of a program that has been replaced since: nothing can be read of it */
+	EVENT_RETRY = 2, /* alloc: the call reported a failure before (new_handler), which did not happen */
+	EVENT_TAINT = 1, /* losses: a free may have been missed, so blocks that live now are unsure */
+	EVENT_UNMAP = 4, /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+	EVENT_UNSAMPLED = 8, /* realloc end: the new block is not counted, because blocks are sampled */
+	EVENT_WITHIN = 16,   /* free: inside another request, perhaps of memory that was reported with it */
+	EVENT_NO_COPY = 8,   /* fork: the child shared the memory, or was not traced, until its exec */
+	EVENT_TWIN = 64,     /* losses: none, but a new thread has the thread pointer of another */
+	EVENT_ENDING = 128,  /* maps: and the process calls _exit(), after waiting a moment for a ptracer */
+	EVENT_GONE = 32,     /* exec: of a program that has been replaced since: nothing can be read of it */
 };
 
 /* The first 16 bytes of every record. */

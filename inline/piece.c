@@ -3,12 +3,12 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/hold.h"
+#include "inline/places.h"
 #include "inline/shape.h"
-#include "inline/wait.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
+#define LIFE_SAMPLES
 #include "call/life.h"
 
 /* A thread in a hook. */
@@ -107,6 +107,18 @@ static const struct call_probe *call_probe_at(const struct call *c, u32 index)
 	return index < PIECE_MAX_PROBES ? &shared()->probes[index].call : NULL;
 }
 
+/* A call ends: note the sampled block that it leaves, before the program has that. False: there is no room for it. */
+static __attribute__((noinline)) bool note_sampled(const struct heap_event *ev)
+{
+	bool has_failed = !ev->addr && ev->size;
+
+	if (ev->h.kind == EVENT_REALLOC_END && has_failed && ev->old_addr)
+		return sample_add(ev->old_addr);
+	if (!ev->addr || ev->h.flags & EVENT_UNSAMPLED)
+		return true;
+	return sample_add(ev->addr);
+}
+
 static inline __attribute__((always_inline)) bool call_send(const struct call *c, const struct inflight *t,
 							    const struct heap_event *ev)
 {
@@ -115,6 +127,9 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	struct piece_record *rec = &r->records[written % PIECE_RING_RECORDS];
 
 	(void)t;
+	if ((ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END) && shared()->sample_bytes &&
+	    !note_sampled(ev))
+		return false;
 	/* A call after the end of the trace is no loss. */
 	if (!hook_of(c)->has_room && !has_room(r, 1))
 		return !is_on();
@@ -182,119 +197,6 @@ static inline __attribute__((always_inline)) void hook_begin(struct hook *h, str
 	h->walk = &place->walk;
 	h->has_room = false;
 	h->has_stacks = false;
-}
-
-/* ---- threads ---- */
-
-enum { NO_THREAD = PIECE_MAX_THREADS };
-
-/* Where in the table the search for @key begins. */
-static u32 first_slot(u64 key)
-{
-	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
-	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
-}
-
-/* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
-static bool wait_for_place(u32 nr)
-{
-	struct piece_shared *s = shared();
-	struct piece_wait w = wait_begin();
-	bool is_there;
-
-	do
-		is_there = __atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) > nr;
-	while (!is_there && !s->is_full && wait_goes_on(&w));
-	wait_end(&w);
-	if (w.is_over)
-		s->is_dropping = 1;
-	return is_there;
-}
-
-/* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */
-static u32 take_place(u64 key)
-{
-	struct piece_shared *s = shared();
-	u32 nr = __atomic_load_n(&s->nr_used, __ATOMIC_RELAXED);
-
-	do
-		if (nr >= PIECE_MAX_THREADS || !wait_for_place(nr))
-			return NO_THREAD;
-	while (!__atomic_compare_exchange_n(&s->nr_used, &nr, nr + 1, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST));
-	place_at(nr)->thread.key = key;
-	/* Before the thread is known: from then on a signal handler of it may have calls. */
-	sequence_join(&s->sequence);
-	return nr;
-}
-
-/* Write @key to @slot, which is free. False: another thread was first, and *@seen is what it has written. */
-static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
-{
-	*seen = 0;
-	if (!__atomic_compare_exchange_n(&slot->key, seen, PIECE_CLAIMED, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		return false;
-	slot->nr = place;
-	slot->place = (u64)(uintptr_t)place_at(place);
-	slot->ring = (u64)(uintptr_t)&shared()->rings[place];
-	__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
-	return true;
-}
-
-/*
- * The place of the thread with @key; NO_THREAD if it has none, and @is_new false or no room left. A signal handler of
- * the thread may take one while the thread does: then the thread has two, and one is of no use.
- */
-static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
-{
-	struct piece_key *keys = private()->keys;
-	u32 at = first_slot(key), place = NO_THREAD;
-
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
-		u64 seen = __atomic_load_n(&keys[at].key, __ATOMIC_ACQUIRE);
-
-		if (!seen) {
-			if (is_new && place == NO_THREAD)
-				place = take_place(key);
-			if (place == NO_THREAD || piece_claim(&keys[at], key, place, &seen))
-				return place;
-		}
-		if (seen == key)
-			return (u32)keys[at].nr;
-	}
-	return NO_THREAD;
-}
-
-/* The thread pointer names the thread. Bit 0 keeps the key from being 0. */
-static u64 thread_key(void)
-{
-	return thread_pointer() | 1;
-}
-
-/* The key of a thread's place @nr: hooks that interrupt each other have places of their own. */
-static u64 nested_key(u64 key, u32 nr)
-{
-	return key + 2 * nr;
-}
-
-/* A place of the thread that no other hook has, for the hook at @hook. *@is_left: the last one was left by a jump. */
-static u32 thread_begin(u64 hook, bool *is_left)
-{
-	u64 key = thread_key();
-
-	*is_left = false;
-	for (u32 i = 0; i <= PIECE_MAX_NESTED; i++) {
-		u32 at = find_thread(nested_key(key, i), true);
-		struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
-
-		if (!t || place_hold(t, hook))
-			return at;
-		*is_left = place_inherit(t, hook);
-		if (*is_left)
-			return at;
-	}
-	return NO_THREAD;
 }
 
 /* A hook that was left by a jump has left things half done. */
@@ -416,7 +318,7 @@ static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 		const struct piece_key *k = &keys[i % PIECE_MAX_THREADS];
 
 		if (k->key && k->key != PIECE_CLAIMED &&
-		    take_others_pending(&place_at((u32)k->nr)->thread, sp, out))
+		    take_others_pending(&place_at(k->nr)->thread, sp, out))
 			return;
 	}
 	__builtin_trap();
@@ -635,7 +537,7 @@ static bool enter_held(const struct hook *h, struct piece_place *place, struct p
 
 /* Returns as piece_enter(). */
 static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 index, u32 kind,
-						const struct piece_probe *p)
+						const struct piece_probe *p, u32 choice)
 {
 	bool is_left, is_replaced;
 	u32 at = thread_begin((u64)(uintptr_t)regs, &is_left);
@@ -646,10 +548,12 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 ind
 		return false;
 	}
 	hook_begin(&h, place_at(at), &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
-	h.has_stacks = shared()->depth;
+	h.has_stacks = shared()->depth && choice != CALL_OLD;
+	place_at(at)->thread.calls.choice = choice;
 	if (is_left)
 		renew_place(&h, place_at(at));
 	is_replaced = enter_held(&h, place_at(at), regs, index, kind, p);
+	place_at(at)->thread.calls.choice = CALL_COUNTS;
 	place_let_go(&place_at(at)->thread, (u64)(uintptr_t)regs);
 	return is_replaced;
 }
@@ -662,7 +566,7 @@ static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, 
 		return true;
 	if (p->shape == SHAPE_NEW && enter_plain(regs, index, p, SHAPE_NEW, true))
 		return false;
-	return enter_any(regs, index, PIECE_ALLOC, p);
+	return enter_any(regs, index, PIECE_ALLOC, p, CALL_COUNTS);
 }
 
 /* Does it take a release without a stack? */
@@ -676,6 +580,74 @@ static inline __attribute__((always_inline)) bool enter_release(struct piece_reg
 	return p->shape == SHAPE_SIZED_DELETE && enter_plain(regs, index, p, SHAPE_SIZED_DELETE, false);
 }
 
+/* ---- samples ---- */
+
+/* The entry of this thread where its stubs look for it. NULL: it is not there. */
+static struct piece_key *sample_first(u64 key)
+{
+	struct piece_key *k = &private()->keys[first_slot(key)];
+
+	return __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == key ? k : NULL;
+}
+
+/* Nothing is recorded now: have the stubs of this thread count on. */
+static void sample_go_on(void)
+{
+	struct piece_key *k = sample_first(thread_key());
+
+	if (k && k->left > INT64_MAX)
+		k->left = is_on() ? sample_distance(&k->random, shared()->sample_bytes) : INT64_MAX;
+}
+
+/* What counts of an allocation by @p: enum call_choice. */
+static u32 sample_alloc(struct piece_regs *regs, u32 index, const struct piece_probe *p)
+{
+	struct piece_key *first = sample_first(thread_key());
+	struct piece_key *k = first ? first : find_key(thread_key(), true);
+	u64 old = p->call.old_arg ? regs_arg(regs, p->call.old_arg) : 0;
+	bool is_due, has_old;
+
+	/* Of a thread without a place each call is lost. */
+	if (!k)
+		return CALL_COUNTS;
+	is_due = sample_is_due(k, regs, p, index, STUBS_COUNT && first);
+	if (is_due)
+		place_at(k->nr)->thread.drawn = k->left;
+	has_old = old && sample_take(old);
+	if (!is_due)
+		return has_old ? CALL_OLD : CALL_NONE;
+	return has_old || !old ? CALL_COUNTS : CALL_NEW;
+}
+
+/* A release counts if the block is sampled. The block is temporary only if its thread has allocated nothing since. */
+static u32 sample_free(const struct piece_regs *regs, const struct piece_probe *p)
+{
+	struct piece_key *k = sample_first(thread_key());
+	struct piece_thread *t = k ? &place_at(k->nr)->thread : NULL;
+
+	if (!sample_take(regs_arg(regs, p->call.old_arg)))
+		return CALL_NONE;
+	if (t && t->drawn != k->left)
+		t->calls.last_alloc = 0;
+	return CALL_COUNTS;
+}
+
+/* What counts of the call: enum call_choice. Heaps that are destroyed are rare. */
+static u32 sample_choose(struct piece_regs *regs, u32 index, u32 kind, const struct piece_probe *p)
+{
+	const struct piece_key *k = sample_first(thread_key());
+
+	if (kind == PIECE_RET)
+		return k && !place_at(k->nr)->thread.calls.nr ? CALL_NONE : CALL_COUNTS;
+	if (kind == PIECE_ALLOC && p->call.kind <= ALLOC_OUT)
+		return sample_alloc(regs, index, p);
+	if (kind == PIECE_FREE && p->call.kind == ALLOC_FREE)
+		return sample_free(regs, p);
+	if (p->call.kind == ALLOC_RESIZE && !sample_take(regs_arg(regs, p->call.old_arg)))
+		return CALL_NONE;
+	return CALL_COUNTS;
+}
+
 /*
  * A function is entered, or is about to return, or the C library calls free for itself. Whatever is called from here is
  * called last: so most calls need no stack frame here.
@@ -684,9 +656,19 @@ bool piece_enter(struct piece_regs *regs)
 {
 	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
 	const struct piece_probe *p = &shared()->probes[index];
+	u32 choice;
 
-	if (!is_seen())
+	if (!is_seen()) {
+		sample_go_on();
 		return false;
+	}
+	if (shared()->sample_bytes) {
+		choice = sample_choose(regs, index, kind, p);
+		if (choice == CALL_NONE)
+			return false;
+		if (choice != CALL_COUNTS)
+			return enter_any(regs, index, kind, p, choice);
+	}
 	if (kind == PIECE_ALLOC) {
 		if (shared()->depth)
 			return enter_with_stack(regs, index, p);
@@ -697,7 +679,7 @@ bool piece_enter(struct piece_regs *regs)
 	} else if (kind == PIECE_FREE && !shared()->has_free_stacks && enter_release(regs, index, p)) {
 		return false;
 	}
-	return enter_any(regs, index, kind, p);
+	return enter_any(regs, index, kind, p, CALL_COUNTS);
 }
 
 /* The call @pending of @place has returned. */

@@ -32,6 +32,11 @@ static inline struct piece_place *place_at(u32 nr)
 	return (struct piece_place *)at_offset(PIECE_PLACES_OFFSET) + nr;
 }
 
+static inline struct piece_samples *samples(void)
+{
+	return at_offset(PIECE_SAMPLES_OFFSET);
+}
+
 static inline struct piece_shared *shared(void)
 {
 	return at_offset(PIECE_SHARED_OFFSET);

@@ -38,8 +38,8 @@ int thread_table_copy(struct thread_table *out, const struct thread_table *t,
 /* For thread_table_count() only: the number of the row of @tid, which may be new; or THREADS_MAX for others. */
 u32 thread_table_find(struct thread_table *t, u32 tid);
 
-/* Count a block of @bytes for @tid. Returns the number of its row, or THREADS_MAX. */
-static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
+/* Count @nr blocks of @bytes in all for @tid. Returns the number of its row, or THREADS_MAX. */
+static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 nr, u64 bytes)
 {
 	u32 number = t->cache[tid % THREADS_CACHED];
 	struct thread_row *row;
@@ -47,7 +47,7 @@ static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
 	if (number >= t->nr || t->rows[number].tid != tid)
 		number = thread_table_find(t, tid);
 	row = number == THREADS_MAX ? &t->others : &t->rows[number];
-	row->allocs++;
+	row->allocs += nr;
 	row->alloc_bytes += bytes;
 	return number;
 }

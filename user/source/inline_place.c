@@ -48,14 +48,16 @@ static bool has_one_thread(pid_t pid)
 }
 
 /*
- * BPF can see all calls of @pid in place of us, as long as none is under way: at the beginning, or while its only
+ * BPF can see all calls of @pid in place of us, unless they are sampled, as long as none is under way: at the
+ * beginning, or while its only
  * thread waits for us.
  */
 static bool can_decline(const struct inline_source *s, pid_t pid)
 {
 	const struct inline_target *t = inline_source_find(s, pid);
 
-	return s->may_decline && (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
+	return s->may_decline && !s->options.sample_bytes &&
+	       (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
 }
 
 /* A function of @map's file cannot be changed. */
@@ -148,6 +150,7 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 	t = inline_source_find(s, target->pid);
 	if (err)
 		return err;
+	t->in->nr_buckets = inline_target_buckets(&s->options);
 	err = guard_put_in(s->guard, t->in, sites, nr, &file);
 	if (t->in->has_taken_over)
 		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
