@@ -145,7 +145,6 @@ struct note_event {
 		u64 addr;		    /* of NOTE_IGNORE */
 	};
 };
-
 _Static_assert(sizeof(struct event_header) == 16 && sizeof(struct heap_event) == 56, "wire format");
 _Static_assert(sizeof(struct stack_event) == 32 + 8 * STACK_MAX_FRAMES, "wire format");
 _Static_assert(sizeof(struct process_event) == 32 && sizeof(struct note_event) == 96, "wire format");

@@ -599,7 +599,7 @@ static void sample_go_on(void)
 		k->left = is_on() ? sample_distance(&k->random, shared()->sample_bytes) : INT64_MAX;
 }
 
-/* What counts of an allocation by @p: enum call_choice. */
+/* The part of an allocation by @p that counts: enum call_choice. */
 static u32 sample_alloc(struct piece_regs *regs, u32 index, const struct piece_probe *p)
 {
 	struct piece_key *first = sample_first(thread_key());
@@ -632,7 +632,7 @@ static u32 sample_free(const struct piece_regs *regs, const struct piece_probe *
 	return CALL_COUNTS;
 }
 
-/* What counts of the call: enum call_choice. Heaps that are destroyed are rare. */
+/* The part of the call that counts: enum call_choice. Heaps that are destroyed are rare. */
 static u32 sample_choose(struct piece_regs *regs, u32 index, u32 kind, const struct piece_probe *p)
 {
 	const struct piece_key *k = sample_first(thread_key());

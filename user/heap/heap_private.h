@@ -73,8 +73,7 @@ struct heap {
 	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
 	bool is_complete;	      /* the process was seen from its start: an unknown block is no block */
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* heap_check_blur() */
-	u64 sample_bytes;		 /* heap_set_sample(); 0 = all blocks are seen */
-	u64 nr_samples;			 /* blocks that were entered */
+	u64 sample_bytes, nr_samples;	 /* heap_set_sample(), 0 = all blocks are seen; blocks entered */
 	bool has_check_gaps;		 /* heap_check_gaps(): unknown blocks may exist after all */
 };
 
@@ -94,8 +93,7 @@ u64 heap_order_next(struct heap *h, u64 time_ns);
 /* The time of its allocation, exact to the millisecond. */
 u64 heap_order_time_ns(const struct heap *h, u64 order);
 
-/* heap_sample.c */
-/* The worth of a block of @size bytes that @fn has allocated. */
+/* heap_sample.c: the worth of a block of @size bytes that @fn has allocated. */
 struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, bool is_more);
 /* block.is_more of the block that @ev allocates. */
 bool heap_sample_is_more(const struct heap *h, const struct heap_event *ev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What sampled blocks of a heap stand for. */
+/* Sampled blocks of a heap, and the blocks that they stand for. */
 #include "user/heap/heap_sample.h"
 
 #include <math.h>

@@ -365,7 +365,7 @@ static bool put_find_thread(struct stub_writer *w, struct stub_jumps *jumps, tad
 	return true;
 }
 
-/* Count the bytes of a call, and one more, in the entry at %rax. Visit if a sample is due, or too many are asked for. */
+/* Count the bytes of a call, and one more, in the entry at %rax. Visit if a sample is due, or they are too many. */
 static void put_count(struct stub_writer *w, struct stub_jumps *jumps, const struct call_probe *p)
 {
 	const u8 left = offsetof(struct piece_key, left);

@@ -137,7 +137,7 @@ static void json_allocators(struct json *j, const struct report_process *p)
 	json_string(j, "unwatched_help", p->unwatched_help);
 }
 
-/* Its sums are estimates. */
+/* Sums of this heap are estimates. */
 static void json_samples(struct json *j, const struct heap *heap)
 {
 	struct heap_samples n = heap_samples(heap);
