@@ -23,14 +23,15 @@ enum event_kind {
 
 enum event_flag {
 	EVENT_TEMPORARY = 1, /* free: the block is the last one this thread allocated */
-	EVENT_RETRY = 2,   /* alloc: the call reported a failure before (new_handler), which did not happen */
-	EVENT_TAINT = 1,   /* losses: a free may have been missed, so blocks that live now are unsure */
-	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
-	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
-	EVENT_NO_COPY = 8, /* fork: the child shared the memory, or was not traced, until its exec */
-	EVENT_TWIN = 64,   /* losses: none, but a new thread has the thread pointer of another */
-	EVENT_ENDING = 128, /* maps: and the process calls _exit(), after waiting a moment for a ptracer */
-	EVENT_GONE = 32,    /* exec: of a program that has been replaced since: nothing can be read of it */
+	EVENT_RETRY = 2, /* alloc: the call reported a failure before (new_handler), which did not happen */
+	EVENT_TAINT = 1, /* losses: a free may have been missed, so blocks that live now are unsure */
+	EVENT_UNMAP = 4, /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+	EVENT_UNSAMPLED = 8, /* realloc end: the new block is not counted, because blocks are sampled */
+	EVENT_WITHIN = 16,   /* free: inside another request, perhaps of memory that was reported with it */
+	EVENT_NO_COPY = 8,   /* fork: the child shared the memory, or was not traced, until its exec */
+	EVENT_TWIN = 64,     /* losses: none, but a new thread has the thread pointer of another */
+	EVENT_ENDING = 128,  /* maps: and the process calls _exit(), after waiting a moment for a ptracer */
+	EVENT_GONE = 32,     /* exec: of a program that has been replaced since: nothing can be read of it */
 };
 
 /* The first 16 bytes of every record. */
@@ -144,7 +145,6 @@ struct note_event {
 		u64 addr;		    /* of NOTE_IGNORE */
 	};
 };
-
 _Static_assert(sizeof(struct event_header) == 16 && sizeof(struct heap_event) == 56, "wire format");
 _Static_assert(sizeof(struct stack_event) == 32 + 8 * STACK_MAX_FRAMES, "wire format");
 _Static_assert(sizeof(struct process_event) == 32 && sizeof(struct note_event) == 96, "wire format");

@@ -43,8 +43,9 @@ struct inflight_level {
 	struct inflight_inner inner[INFLIGHT_INNER]; /* calls that the request is in now, outermost first */
 	u8 state;				     /* enum level_state; 0 = unused */
 	u8 flags;				     /* of the probe, enum probe_flag */
-	u8 keeper; /* 1 + number of the level that made this call, 0 = the program */
-	u8 reserved[5];
+	u8 keeper;	 /* 1 + number of the level that made this call, 0 = the program */
+	u8 is_unsampled; /* 1 = a realloc whose new block is not counted */
+	u8 reserved[4];
 };
 
 /* A block that a wrapper has allocated, which may be the one that it returns. */
@@ -57,6 +58,14 @@ struct inflight_held {
 	u8 reserved[5];
 };
 
+/* The part of a realloc that counts, where blocks are sampled. */
+enum call_choice {
+	CALL_COUNTS, /* all of it, as any other call */
+	CALL_OLD,    /* the release of its old block */
+	CALL_NEW,    /* its new block */
+	CALL_NONE,   /* nothing of it: for the user of call/life.h */
+};
+
 /* One thread of a traced process. All zero before its first call. */
 struct inflight {
 	u32 pid;	/* for the user of call/life.h: the process that the events belong to */
@@ -64,6 +73,8 @@ struct inflight {
 	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
 	u32 nr_held;
 	u32 next_held; /* grows; the slot for the next block */
+	u32 choice;    /* enum call_choice: of the call that is about to be entered */
+	u32 reserved;
 	struct inflight_held held[INFLIGHT_HELD];
 	struct inflight_level levels[INFLIGHT_LEVELS];
 };

@@ -6,7 +6,8 @@
  *
  * This text is compiled into each program that sees calls: the BPF programs (bpf/heaptap.bpf.c), the ptrace tracer
  * (fallback/inflight.c), and code that runs inside a target. The text calls no library and needs no thread-local
- * storage. Only the functions of the adaptor, which the including file defines, read the target.
+ * storage. Only the functions of the adaptor, which the including file defines, read the target. A file that defines
+ * LIFE_SAMPLES chooses the calls that count (enum call_choice).
  */
 #pragma once
 
@@ -453,7 +454,12 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 	l = life_push(c, t, probe, p->flags, ret);
 	l->keeper = keeper;
 	l->size = life_size(c, p);
+#ifdef LIFE_SAMPLES
+	l->is_unsampled = t->choice == CALL_OLD;
+	l->old = p->old_arg && t->choice != CALL_NEW ? call_arg(c, p, p->old_arg) : 0;
+#else
 	l->old = p->old_arg ? call_arg(c, p, p->old_arg) : 0;
+#endif
 	l->out = p->out_arg ? call_arg(c, p, p->out_arg) : 0;
 	l->alignment = life_alignment(c, p);
 	l->stack = call_take_stack(c, t, p, how);
@@ -501,6 +507,10 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 
 	ev.h.kind = moves ? EVENT_REALLOC_END : EVENT_ALLOC;
 	ev.h.flags = has_failed ? EVENT_RETRY : 0;
+#ifdef LIFE_SAMPLES
+	if (l->is_unsampled)
+		ev.h.flags |= EVENT_UNSAMPLED;
+#endif
 	ev.h.fn = p->fn;
 	ev.addr = addr;
 	ev.alignment = l->alignment;

@@ -13,6 +13,8 @@ struct piece_regs {
 	u64 stub;  /* where the stub goes on */
 };
 
+enum { STUBS_COUNT = 0 };
+
 /* The stack pointer of the call, which is the same at its entry and when it has returned. */
 static inline u64 regs_entry_sp(const struct piece_regs *r)
 {

@@ -14,6 +14,9 @@ struct piece_regs {
 	u64 ret;   /* return address of the call */
 };
 
+/* Stubs count the bytes of calls for samples, and come to the piece only when one is due (inline/sample.h). */
+enum { STUBS_COUNT = 1 };
+
 /* The stack pointer of the call at its entry: there is its return address. */
 static inline u64 regs_entry_sp(const struct piece_regs *r)
 {

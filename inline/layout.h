@@ -28,6 +28,9 @@ enum {
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
+	PIECE_FILTER_BYTES = 1 << 16, /* counters of sampled blocks: inline/sample.h */
+	PIECE_BUCKET_BLOCKS = 8,      /* sampled blocks in a bucket, a cache line */
+	PIECE_MAX_BUCKETS = 1 << 20,
 };
 
 /* Bytes of whole pages. */
@@ -65,10 +68,13 @@ struct piece_shared {
 	u32 is_sequence; /* stamps are numbers of a sequence, not of the counter */
 	u32 nr_cpus;
 	u64 max_wait; /* for room in a ring, while heaptap reads nothing; rounds of one CPU (inline/wait.h) */
-	u32 pid, epoch; /* as in the ids of stacks */
-	u32 depth;	/* frames per stack, 0 = none */
-	u32 nr_places;	/* of threads that are mapped, with their rings */
-	u32 is_full;	/* no more of them can be mapped */
+	u32 pid, epoch;	  /* as in the ids of stacks */
+	u32 depth;	  /* frames per stack, 0 = none */
+	u32 nr_places;	  /* of threads that are mapped, with their rings */
+	u32 is_full;	  /* no more of them can be mapped */
+	u64 sample_bytes; /* between samples, in the mean; 0 = all calls are recorded */
+	u64 sample_seed;
+	u64 nr_buckets; /* of sampled blocks; a power of two */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
@@ -103,6 +109,13 @@ struct piece_tables {
 	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 
+/* Blocks are in the bucket that a hash of their addresses names, or in one of the next; by ~address, which is none. */
+struct piece_samples {
+	u8 counters[PIECE_FILTER_BYTES]; /* blocks with each hash; those that are full stay so */
+	_Alignas(64) u64 buckets[PIECE_MAX_BUCKETS][PIECE_BUCKET_BLOCKS];
+};
+#define PIECE_SAMPLES_MAPPED(nr) PIECE_PAGES(PIECE_FILTER_BYTES + (nr)*PIECE_BUCKET_BLOCKS * sizeof(u64))
+
 #define PIECE_PRIVATE_BYTES PIECE_PAGES(sizeof(struct piece_private))
 /* Parked pages are right behind private memory, by which readers of maps know them (user/lib/maps.h). */
 #define PIECE_PARK_OFFSET   (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
@@ -112,13 +125,17 @@ struct piece_tables {
 #define PIECE_SHARED_BYTES  PIECE_PAGES(sizeof(struct piece_shared))
 #define PIECE_TABLES_OFFSET (PIECE_SHARED_OFFSET + PIECE_SHARED_BYTES)
 #define PIECE_TABLES_BYTES  PIECE_PAGES(sizeof(struct piece_tables))
-#define PIECE_REGION_BYTES  (PIECE_TABLES_OFFSET + PIECE_TABLES_BYTES)
+/* Sampled blocks. A forked child has a copy, which is right: it has the blocks. */
+#define PIECE_SAMPLES_OFFSET (PIECE_TABLES_OFFSET + PIECE_TABLES_BYTES)
+#define PIECE_SAMPLES_BYTES  PIECE_PAGES(sizeof(struct piece_samples))
+#define PIECE_REGION_BYTES   (PIECE_SAMPLES_OFFSET + PIECE_SAMPLES_BYTES)
 
 /* Of the file behind all but the code and the parked pages: its parts follow each other as in the region. */
-#define PIECE_FILE_PLACES PIECE_PRIVATE_BYTES
-#define PIECE_FILE_SHARED (PIECE_FILE_PLACES + PIECE_PLACES_BYTES)
-#define PIECE_FILE_TABLES (PIECE_FILE_SHARED + PIECE_SHARED_BYTES)
-#define PIECE_FILE_BYTES  (PIECE_FILE_TABLES + PIECE_TABLES_BYTES)
+#define PIECE_FILE_PLACES  PIECE_PRIVATE_BYTES
+#define PIECE_FILE_SHARED  (PIECE_FILE_PLACES + PIECE_PLACES_BYTES)
+#define PIECE_FILE_TABLES  (PIECE_FILE_SHARED + PIECE_SHARED_BYTES)
+#define PIECE_FILE_SAMPLES (PIECE_FILE_TABLES + PIECE_TABLES_BYTES)
+#define PIECE_FILE_BYTES   (PIECE_FILE_SAMPLES + PIECE_SAMPLES_BYTES)
 
 /* The parts that grow, with @nr places or shards. */
 #define PIECE_PLACES_MAPPED(nr) PIECE_PAGES((nr) * sizeof(struct piece_place))

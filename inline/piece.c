@@ -3,11 +3,12 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/places.h"
+#include "inline/sample_choice.h"
 #include "inline/shape.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
+#define LIFE_SAMPLES
 #include "call/life.h"
 
 /* struct call is never defined: it stands for struct piece_hook. */
@@ -96,6 +97,18 @@ static const struct call_probe *call_probe_at(const struct call *c, u32 index)
 	return index < PIECE_MAX_PROBES ? &shared()->probes[index].call : NULL;
 }
 
+/* A call ends: note the sampled block that it leaves, before the program has that. False: there is no room for it. */
+static __attribute__((noinline)) bool note_sampled(const struct heap_event *ev)
+{
+	bool has_failed = !ev->addr && ev->size;
+
+	if (ev->h.kind == EVENT_REALLOC_END && has_failed && ev->old_addr)
+		return sample_add(ev->old_addr);
+	if (!ev->addr || ev->h.flags & EVENT_UNSAMPLED)
+		return true;
+	return sample_add(ev->addr);
+}
+
 static inline __attribute__((always_inline)) bool call_send(const struct call *c, const struct inflight *t,
 							    const struct heap_event *ev)
 {
@@ -104,6 +117,9 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	struct piece_record *rec = &r->records[written % PIECE_RING_RECORDS];
 
 	(void)t;
+	if ((ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END) && shared()->sample_bytes &&
+	    !note_sampled(ev))
+		return false;
 	/* A call after the end of the trace is no loss. */
 	if (!hook_of(c)->has_room && !has_room(r, 1))
 		return !is_on();
@@ -300,7 +316,7 @@ static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 		const struct piece_key *k = &keys[i % PIECE_MAX_THREADS];
 
 		if (k->key && k->key != PIECE_CLAIMED &&
-		    take_others_pending(&place_at((u32)k->nr)->thread, sp, out))
+		    take_others_pending(&place_at(k->nr)->thread, sp, out))
 			return;
 	}
 	__builtin_trap();
@@ -527,22 +543,6 @@ static void inline_piece_enter(struct piece_place *place, u32 index, const struc
 		begin_alloc(&place->hook, calls, index, &p->call);
 }
 
-/* The function that is called, and why: enum piece_kind. */
-static u32 regs_index(const struct piece_regs *regs)
-{
-	return (u32)regs->index % PIECE_MAX_PROBES;
-}
-
-static u32 regs_kind(const struct piece_regs *regs)
-{
-	return (u32)regs->index >> PIECE_KIND_SHIFT;
-}
-
-static const struct piece_probe *regs_probe(const struct piece_regs *regs)
-{
-	return &shared()->probes[regs_index(regs)];
-}
-
 /* A call that begins is lost: of a thread without a place, or one in too many calls. */
 static void count_lost(const struct piece_regs *regs)
 {
@@ -586,8 +586,11 @@ static bool wants_stack(const struct piece_regs *regs)
 	return kind == PIECE_ALLOC || regs_arg(regs, p->call.old_arg);
 }
 
-/* Returns as piece_enter(). The stack is taken here, where the fewest words of the piece lie above the walk. */
-static __attribute__((noinline)) bool enter_any(struct piece_regs *regs)
+/*
+ * As piece_enter(), of the part @choice of a call. The stack is taken here, where the fewest words of the piece lie
+ * above the walk.
+ */
+static __attribute__((noinline)) bool enter_any_part(struct piece_regs *regs, u32 choice)
 {
 	bool is_left, is_replaced;
 	u32 at = thread_begin((u64)(uintptr_t)regs, &is_left);
@@ -599,14 +602,21 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs)
 		return false;
 	}
 	hook_begin(h, place, &shared()->rings[at], regs, regs_entry_sp(regs), regs_probe(regs)->ip);
-	h->has_stacks = shared()->depth;
+	h->has_stacks = shared()->depth && choice != CALL_OLD;
+	place->thread.calls.choice = choice;
 	if (is_left)
 		renew_place(h, place);
-	if (!place->thread.calls.nr && wants_stack(regs))
+	if (!place->thread.calls.nr && h->has_stacks && wants_stack(regs))
 		h->stack = hook_take_stack(h->walk, h->ring, regs, h->sp);
 	is_replaced = enter_held(place, regs);
+	place->thread.calls.choice = CALL_COUNTS;
 	place_let_go(&place->thread, (u64)(uintptr_t)regs);
 	return is_replaced;
+}
+
+static inline bool enter_any(struct piece_regs *regs)
+{
+	return enter_any_part(regs, CALL_COUNTS);
 }
 
 /* An operator delete goes on with its stack. */
@@ -661,9 +671,19 @@ static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, 
 bool piece_enter(struct piece_regs *regs)
 {
 	const struct piece_key *slot;
+	u32 choice;
 
-	if (!is_seen())
+	if (!is_seen()) {
+		sample_go_on();
 		return false;
+	}
+	if (shared()->sample_bytes) {
+		choice = sample_choose(regs);
+		if (choice == CALL_NONE)
+			return false;
+		if (choice != CALL_COUNTS)
+			return enter_any_part(regs, choice);
+	}
 	slot = regs_kind(regs) <= PIECE_FREE && regs_probe(regs)->shape ? plain_hold(regs) : NULL;
 	if (!slot)
 		return enter_any(regs);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "inline/hold.h"
+#include "inline/sample.h"
 #include "inline/wait.h"
 
 enum { NO_THREAD = PIECE_MAX_THREADS };
@@ -10,8 +11,8 @@ enum { NO_THREAD = PIECE_MAX_THREADS };
 /* Where in the table the search for @key begins. */
 static u32 first_slot(u64 key)
 {
-	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
-	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
+	/* A thread pointer is aligned to 8 bytes: the keys of a thread begin at one slot. */
+	return (u32)((key & ~7ULL) * PIECE_HASH >> PIECE_HASH_SHIFT) % PIECE_MAX_THREADS;
 }
 
 /* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
@@ -57,15 +58,17 @@ static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
 	slot->nr = place;
 	slot->place = (u64)(uintptr_t)place_at(place);
 	slot->ring = (u64)(uintptr_t)&shared()->rings[place];
+	if (shared()->sample_bytes)
+		sample_begin(slot, key);
 	__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
 	return true;
 }
 
 /*
- * The place of the thread with @key; NO_THREAD if it has none, and @is_new false or no room left. A signal handler of
- * the thread may take one while the thread does: then the thread has two, and one is of no use.
+ * The entry of the thread with @key; NULL if it has none, and @is_new false or no room left. A signal handler of the
+ * thread may take a place while the thread does: then the thread has two, and one is of no use.
  */
-static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
+static __attribute__((noinline)) struct piece_key *find_key(u64 key, bool is_new)
 {
 	struct piece_key *keys = private()->keys;
 	u32 at = first_slot(key), place = NO_THREAD;
@@ -76,13 +79,23 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 		if (!seen) {
 			if (is_new && place == NO_THREAD)
 				place = take_place(key);
-			if (place == NO_THREAD || piece_claim(&keys[at], key, place, &seen))
-				return place;
+			if (place == NO_THREAD)
+				return NULL;
+			if (piece_claim(&keys[at], key, place, &seen))
+				return &keys[at];
 		}
 		if (seen == key)
-			return (u32)keys[at].nr;
+			return &keys[at];
 	}
-	return NO_THREAD;
+	return NULL;
+}
+
+/* The place of that thread, or NO_THREAD. */
+static u32 find_thread(u64 key, bool is_new)
+{
+	const struct piece_key *k = find_key(key, is_new);
+
+	return k ? k->nr : NO_THREAD;
 }
 
 /* The thread pointer names the thread. Bit 0 keeps the key from being 0. */

@@ -32,6 +32,11 @@ static inline struct piece_place *place_at(u32 nr)
 	return (struct piece_place *)at_offset(PIECE_PLACES_OFFSET) + nr;
 }
 
+static inline struct piece_samples *samples(void)
+{
+	return at_offset(PIECE_SAMPLES_OFFSET);
+}
+
 static inline struct piece_shared *shared(void)
 {
 	return at_offset(PIECE_SHARED_OFFSET);
@@ -77,4 +82,20 @@ static inline __attribute__((always_inline)) u64 next_stamp(void)
 	if (!sequence_is_alone(&s->sequence))
 		order_counter();
 	return counter();
+}
+
+/* The function that is called, and why: enum piece_kind. */
+static inline u32 regs_index(const struct piece_regs *regs)
+{
+	return (u32)regs->index % PIECE_MAX_PROBES;
+}
+
+static inline u32 regs_kind(const struct piece_regs *regs)
+{
+	return (u32)regs->index >> PIECE_KIND_SHIFT;
+}
+
+static inline const struct piece_probe *regs_probe(const struct piece_regs *regs)
+{
+	return &shared()->probes[regs_index(regs)];
 }

@@ -39,3 +39,9 @@ static inline enum piece_shape piece_shape_of(const struct call_probe *p)
 	}
 	return SHAPE_OTHER;
 }
+
+/* May a call of @p call another function, whose bytes would count twice? */
+static inline bool sample_has_inner(const struct call_probe *p)
+{
+	return p->count_arg || p->old_arg || p->out_arg || p->align_arg;
+}

@@ -23,6 +23,7 @@ struct piece_thread {
 	u64 hook; /* the address of the registers of the hook that has it; 0 = none (inline/hold.h) */
 	u32 nr_pending;
 	struct piece_pending pending[PIECE_MAX_PENDING];
+	u64 drawn; /* piece_key.left right after the latest sampled call */
 	struct inflight calls;
 };
 
@@ -47,11 +48,21 @@ struct piece_place {
 
 /* Key 0: free. PIECE_CLAIMED: a thread is about to write its own. */
 struct piece_key {
-	u64 key;	 /* thread pointer, plus twice the number of interrupted hooks, plus 1 */
-	u64 nr;		 /* of the place, and of the ring */
+	u64 key; /* thread pointer, plus twice the number of interrupted hooks, plus 1 */
+	u32 nr;	 /* of the place, and of the ring */
+	u32 outer_probe;
 	u64 place, ring; /* where they are */
+	/* For samples (inline/sample.h). Stubs count here. */
+	u64 left;   /* bytes up to the next sample; above INT64_MAX: it is due */
+	u64 random; /* state of the generator */
+	/* With outer_probe, of the latest call that may call another function: stack pointer, return address. */
+	u64 outer_sp, outer_ret;
 };
 static const u64 PIECE_CLAIMED = 2;
+_Static_assert(sizeof(struct piece_key) == 64, "a cache line of its thread");
+
+/* A hash that a stub computes, too: the product of an address with this, from bit 32 on. */
+enum { PIECE_HASH = 0x1e3779b9, PIECE_HASH_SHIFT = 32 };
 
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {

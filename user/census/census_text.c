@@ -74,7 +74,8 @@ static void census_text_print_head(FILE *out, const struct census *c)
 
 		if (definite.blocks)
 			fprintf(out, "leaks %s",
-				human_lost(definite.bytes, definite.blocks, indirect.bytes, indirect.blocks)
+				human_lost("", definite.bytes, definite.blocks, indirect.bytes,
+					   indirect.blocks)
 					.text);
 		else
 			print_doubt(out, c);

@@ -188,7 +188,7 @@ int census_judge(const struct options *o, pid_t pid)
 			error("%s: FAILED: PID %d: leaks %s, older blocks included (--fail-on definite; "
 			      "heaptap scan %d shows them)",
 			      o->command->name, (int)pid,
-			      human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+			      human_lost("", of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
 					 of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
 				      .text,
 			      (int)pid);

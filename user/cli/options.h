@@ -49,7 +49,7 @@ struct options {
 	u64 min_size, max_size;		 /* bytes; max 0 = no limit */
 	u64 older_ns;			 /* 0 = of any age */
 	struct option_list execute;	 /* console: commands */
-	u64 ring_bytes;			 /* 0 = the source's own choice */
+	u64 ring_bytes, sample_bytes;	 /* 0 = the source's own choice; 0 = trace all blocks */
 	u32 scan;			 /* enum session_scans: which reports have leak verdicts */
 	u32 nr_jobs;			 /* 0 = one for each CPU */
 	u32 snapshot;			 /* enum snapshot_way */

@@ -128,7 +128,7 @@ static const struct {
 	  " scan leaks check no-check ignore no-default-suppressions perturb pointer-mask unaligned max-pause "
 	  "snapshot jobs max-copy " },
 	{ "Tests and CI", " error-exitcode older-blocks stop-after threshold " },
-	{ "Cost", " backend max-cost max-memory ring-size on-full spare " },
+	{ "Cost", " backend sample max-cost max-memory ring-size on-full spare " },
 	{ "Names and stacks", " wrappers sysroot debug-path debuginfod nocpp " },
 	{ "Other machines and services",
 	  " metrics push token-file insecure-tcp announce discover wait stdio allow-kill kill " },

@@ -184,6 +184,35 @@ static bool writes_series(const struct options *o)
 	return is_one;
 }
 
+/* Why a trace of samples cannot do what else @o asks for. NULL: it can. */
+static const char *options_against_sample(const struct options *o)
+{
+	bool wants_events = o->format && o->format->wants_tape;
+
+	for (size_t i = 0; i < o->outputs.nr && !wants_events; i++) {
+		enum packing packing;
+		const struct report_format *f = report_format_of(o->outputs.items[i], &packing);
+
+		wants_events = f && f->wants_tape;
+	}
+	if (o->record)
+		return "a recording has all events: leave out --record";
+	if (wants_events)
+		return "the format heaptrack lists all events";
+	if (o->check == CHECK_ALWAYS || o->fail_on_errors)
+		return "releases are checked only where all blocks are traced: leave out --check";
+	return NULL;
+}
+
+static int options_check_sample(const struct options *o)
+{
+	const char *why = options_against_sample(o);
+
+	if (why)
+		error("--sample: %s", why);
+	return why ? -EINVAL : 0;
+}
+
 /* Check the arguments behind the options: enough, and not too many. Arguments of attach count as --pid. */
 static int check_args(struct options *o, int argc, char **argv)
 {
@@ -214,6 +243,8 @@ static int check_args(struct options *o, int argc, char **argv)
 		error("--fail-on: errors are not looked for with --no-check");
 		return -EINVAL;
 	}
+	if (!IS_AGENT && o->sample_bytes && options_check_sample(o))
+		return -EINVAL;
 	/* --error-exitcode alone asks for the usual rule. */
 	if (o->error_exitcode && !o->fail_on_errors && !o->fail_growth)
 		o->fail_on_definite = true;
@@ -315,4 +346,16 @@ int options_take_fail_on(struct options *o, const struct option_row *row, const 
 			text);
 	o->fail_on_definite = true;
 	return 0;
+}
+
+int options_take_sample(struct options *o, const struct option_row *row, const char *text)
+{
+	const u64 most = 64ULL << 30;
+
+	o->sample_bytes = 0;
+	if (!strcmp(text, "off"))
+		return 0;
+	if (!parse_size(text, &o->sample_bytes) && o->sample_bytes && o->sample_bytes <= most)
+		return 0;
+	return options_bad_value(o, row, "%s: must be off, or a size from 1 to 64G, such as 512K", text);
 }

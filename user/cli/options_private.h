@@ -19,5 +19,8 @@ int __printf(3, 4)
 /* 0 or -ENOMEM. */
 int options_list_add(struct option_list *list, const char *text) __must_check;
 
+/* Take a size, or "off": --sample. 0, or -EINVAL, logged. */
+int options_take_sample(struct options *o, const struct option_row *row, const char *text);
+
 /* Take a rule of --fail-on; the rules of several options add up. 0, or -EINVAL, logged. */
 int options_take_fail_on(struct options *o, const struct option_row *row, const char *text);

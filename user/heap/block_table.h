@@ -10,7 +10,8 @@
  */
 struct block {
 	u64 key;	    /* 0 = empty */
-	u64 size : 48;	    /* bytes, see BLOCK_MAX_SIZE */
+	u64 size : 47;	    /* bytes, see BLOCK_MAX_SIZE */
+	u64 is_more : 1;    /* sampled: it counts for one block more (heap_sample.c) */
 	u64 thread : 12;    /* that allocated it: a row of the thread table, or THREADS_MAX */
 	u64 order_high : 4; /* bits 32 to 35 of its place in the order of allocations, which is its time, too */
 	u32 row : 26;	    /* less than ROWS_MAX */
@@ -18,7 +19,7 @@ struct block {
 	u32 order_low;	    /* bits 0 to 31 */
 };
 
-#define BLOCK_MAX_SIZE	((1ULL << 48) - 1)
+#define BLOCK_MAX_SIZE	((1ULL << 47) - 1)
 #define BLOCK_MAX_ORDER ((1ULL << 36) - 1)
 
 static inline u64 block_order(const struct block *b)

@@ -94,9 +94,10 @@ static void __attribute__((noinline)) put_on_tape(struct heap *h, u32 row, u64 b
 						is_free });
 }
 
-/* Count the new block of @ev, which has @bytes. Returns the number of its thread, or THREADS_MAX. */
-static u32 account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct heap_event *ev)
+/* Count the new block of @ev, which is worth @w. Returns the number of its thread, or THREADS_MAX. */
+static u32 account_alloc(struct heap *h, u32 row_nr, struct heap_worth w, const struct heap_event *ev)
 {
+	const u64 bytes = w.bytes, nr = HAS_SAMPLES ? w.nr : 1;
 	struct row *row = &h->rows.rows[row_nr];
 	struct heap_totals *t = &h->totals;
 	u32 thread;
@@ -108,13 +109,13 @@ static u32 account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct hea
 	if (HAS_TAPE && h->tape)
 		put_on_tape(h, row_nr, bytes, false);
 	row_keep_peak(row, h->peak_nr);
-	row->allocs++;
+	row->allocs += nr;
 	row->alloc_bytes += bytes;
 	row->live_bytes += bytes;
-	thread = thread_table_count(&h->threads, ev->h.tid, bytes);
-	t->allocs++;
+	thread = thread_table_count(&h->threads, ev->h.tid, nr, bytes);
+	t->allocs += nr;
 	t->alloc_bytes += bytes;
-	t->live_blocks++;
+	t->live_blocks += nr;
 	t->live_bytes += bytes;
 	if (t->live_bytes <= h->timeline.max_bytes)
 		return thread;
@@ -127,10 +128,11 @@ static u32 account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct hea
 	return thread;
 }
 
-/* Count @bytes as freed, and a block if @is_whole. */
-static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
+/* Count @w as freed: no blocks, if it is a piece of a mapping of which others are left. */
+static void account_free(struct heap *h, u32 row_nr, struct heap_worth w)
 {
 	struct row *row = &h->rows.rows[row_nr];
+	const u64 bytes = w.bytes, nr = w.nr;
 
 	if (!is_counted(h, row_nr)) {
 		h->outside_bytes -= bytes;
@@ -140,15 +142,15 @@ static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
 		put_on_tape(h, row_nr, bytes, true);
 	row_keep_peak(row, h->peak_nr);
 	row->live_bytes -= bytes;
-	row->frees += is_whole;
+	row->frees += nr;
 	h->totals.live_bytes -= bytes;
-	h->totals.live_blocks -= is_whole;
-	h->totals.frees += is_whole;
+	h->totals.live_blocks -= nr;
+	h->totals.frees += nr;
 }
 
 static void region_gone(void *ctx, const struct heap_region *region, u64 bytes, bool is_last)
 {
-	account_free(ctx, region->row, bytes, is_last);
+	account_free(ctx, region->row, (struct heap_worth){ is_last, bytes });
 }
 
 static bool is_mapping_fn(const struct heap *h, u16 fn)
@@ -176,7 +178,7 @@ static int heap_add_region(struct heap *h, const struct heap_event *ev, u32 row)
 		return 0;
 	/* by MAP_FIXED, or after a lost munmap: in both cases the old mapping is gone */
 	region_table_cut(&h->regions, start, end, region_gone, h);
-	region.thread = account_alloc(h, row, end - start, ev);
+	region.thread = account_alloc(h, row, (struct heap_worth){ 1, end - start }, ev);
 	region_table_add(&h->regions, start, end, &region);
 	return 0;
 }
@@ -211,10 +213,11 @@ static void account_pending(struct heap *h, const struct pending *p)
 	if (p->kind == PENDING_UNKNOWN)
 		h->totals.unknown_frees += !h->is_past;
 	else if (p->kind == PENDING_BLOCK)
-		account_free(h, p->block.row, p->block.size, true);
+		account_free(h, p->block.row, block_worth(h, &p->block));
 	else if (p->kind == PENDING_REGION)
-		account_free(h, h->regions.regions[piece->region].row, piece->end - piece->start,
-			     region_table_release(&h->regions, piece));
+		account_free(h, h->regions.regions[piece->region].row,
+			     (struct heap_worth){ region_table_release(&h->regions, piece),
+						  piece->end - piece->start });
 }
 
 static void free_pending(struct heap *h, struct pending *p)
@@ -265,7 +268,7 @@ static int heap_add_block(struct heap *h, const struct heap_event *ev, u32 row)
 		return is_known;
 	if (is_known && !pool_cover(h, ev->addr, b, ev->h.fn)) {
 		h->totals.collisions += is_counted(h, b->row);
-		account_free(h, b->row, b->size, true);
+		account_free(h, b->row, block_worth(h, b));
 	} else if (!is_known) {
 		gone = find_pending_block(h, ev->addr);
 	}
@@ -274,10 +277,13 @@ static int heap_add_block(struct heap *h, const struct heap_event *ev, u32 row)
 		gone->kind = PENDING_GONE;
 	}
 	b->size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
+	if (HAS_SAMPLES)
+		b->is_more = heap_sample_is_more(h, ev);
+	h->nr_samples += HAS_SAMPLES;
 	b->epoch = h->epoch;
 	b->row = row;
 	block_set_order(b, heap_order_next(h, ev->time_ns));
-	b->thread = account_alloc(h, row, b->size, ev);
+	b->thread = account_alloc(h, row, block_worth(h, b), ev);
 	if (h->has_cover)
 		cover_map_add(&h->cover, ev->addr, ev->size);
 	return 0;
@@ -290,6 +296,12 @@ static void note_alignment(struct row *row, u64 alignment)
 	row->alignment_log = row->alignment_log && row->alignment_log != log ? ROW_ALIGNMENTS : log;
 }
 
+/* The number of calls that @ev stands for. */
+static u64 heap_calls_of(const struct heap *h, const struct heap_event *ev)
+{
+	return HAS_SAMPLES && h->sample_bytes ? heap_sampled_calls(h, ev) : 1;
+}
+
 /* Enter the block that a call returned. */
 static int add_result(struct heap *h, const struct heap_event *ev)
 {
@@ -297,7 +309,7 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 	int err;
 
 	if (!ev->addr) {
-		h->totals.failed_allocs += !h->is_past;
+		h->totals.failed_allocs += h->is_past ? 0 : heap_calls_of(h, ev);
 		return 0;
 	}
 	err = row_table_get(&h->rows, ev->stack, ev->h.fn, &row);
@@ -313,7 +325,7 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 static void count_call(struct heap *h, const struct heap_event *ev)
 {
 	if (ev->h.fn < ALLOC_MAX_FNS && !h->is_past)
-		h->calls[ev->h.fn]++;
+		h->calls[ev->h.fn] += heap_calls_of(h, ev);
 }
 
 static int enter_alloc(struct heap *h, const struct heap_event *ev)
@@ -339,10 +351,12 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 			check_freed(h, addr, b->row, ev);
 		}
 		if (is_temporary && is_counted(h, b->row)) {
-			h->rows.rows[b->row].temporary++;
-			h->totals.temporary++;
+			u64 nr = block_worth(h, b).nr;
+
+			h->rows.rows[b->row].temporary += nr;
+			h->totals.temporary += nr;
 		}
-		account_free(h, b->row, b->size, true);
+		account_free(h, b->row, block_worth(h, b));
 		if (under)
 			block_table_del(&h->covered, under);
 		else if (!h->covered.nr || !pool_uncover(h, addr, b))
@@ -558,7 +572,7 @@ static int enter_realloc_end(struct heap *h, const struct heap_event *ev)
 		if (p)
 			err = restore_pending(h, p);
 	}
-	add_err = add_result(h, ev);
+	add_err = HAS_SAMPLES && ev->h.flags & EVENT_UNSAMPLED ? 0 : add_result(h, ev);
 	return err ? err : add_err;
 }
 

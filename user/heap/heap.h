@@ -56,7 +56,7 @@ struct heap_row {
 /* One live block, or one piece of a block that munmap split. */
 struct heap_block {
 	taddr_t addr;
-	u64 size;	 /* bytes asked for, at most 2^48 - 1 */
+	u64 size;	 /* bytes asked for, at most 2^47 - 1 */
 	u64 order;	 /* the higher, the later it was allocated; changes with later events */
 	u64 time_ns;	 /* of its allocation, CLOCK_MONOTONIC, exact to the millisecond */
 	u32 row;	 /* for heap_row_get() */
@@ -64,7 +64,7 @@ struct heap_block {
 	u32 whole;	 /* part of a mapping that munmap has split: a number of the mapping; else 0 */
 	bool is_ignored; /* heap_ignore() */
 	bool is_unsure;	 /* its free may have been lost */
-	bool is_pending; /* in a realloc that has not returned */
+	bool is_pending, is_more; /* in a realloc that has not returned; for heap_block_worth() */
 };
 
 /*

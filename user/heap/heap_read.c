@@ -118,6 +118,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.thread = heap_read_thread_of(h, b->thread),
 		.is_ignored = heap_is_ignored(h, addr),
 		.is_unsure = b->epoch != h->epoch,
+		.is_more = HAS_SAMPLES && b->is_more,
 	};
 }
 
@@ -215,7 +216,8 @@ int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const stru
 
 const struct cover_map *heap_cover(const struct heap *h)
 {
-	return h->has_cover && !h->nr_pending && !h->is_lossy ? &h->cover : NULL;
+	return h->has_cover && !h->nr_pending && !h->is_lossy && !(HAS_SAMPLES && h->sample_bytes) ? &h->cover
+												   : NULL;
 }
 
 u64 heap_memory(const struct heap *h)

@@ -50,13 +50,13 @@ static inline u32 thread_table_number(struct thread_table *t, u32 tid)
 	return number < t->nr && t->rows[number].tid == tid ? number : thread_table_find(t, tid);
 }
 
-/* Count a block of @bytes for @tid. Returns the number of its row, or THREADS_MAX. */
-static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
+/* Count @nr blocks of @bytes in all for @tid. Returns the number of its row, or THREADS_MAX. */
+static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 nr, u64 bytes)
 {
 	u32 number = thread_table_number(t, tid);
 	struct thread_row *row = number == THREADS_MAX ? &t->others : &t->rows[number];
 
-	row->allocs++;
+	row->allocs += nr;
 	row->alloc_bytes += bytes;
 	return number;
 }

@@ -18,6 +18,7 @@ enum code_kind {
 /* The entries of the piece. They lie in the head of each island, and its stubs go through there. */
 struct code_ways {
 	taddr_t enter, enter_call; /* as in struct piece_head */
+	taddr_t keys, counters;	   /* of threads, of sampled blocks; 0 = calls are not sampled */
 };
 
 /* A place that is to lead to the piece. */
@@ -29,6 +30,8 @@ struct code_site {
 	size_t len;
 	size_t padding; /* bytes behind the function that no code runs */
 	taddr_t hop;	/* of bytes near it that no code runs: a jump of two bytes leads there; 0 = none */
+	const struct call_probe
+		*sampled;   /* an entry whose stub counts bytes for samples; NULL = it does not */
 	const u32 *indexes; /* what the stub tells the piece: one for each function that returns there */
 	u32 nr_indexes;
 };

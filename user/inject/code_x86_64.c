@@ -9,6 +9,7 @@
 
 #include "arch/insn.h"
 #include "inline/layout.h"
+#include "inline/shape.h"
 
 enum { OPCODE_PUSH = 0x68, OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_HOP = 0xeb, OPCODE_INT3 = 0xcc };
 enum { JUMP_BYTES = 5, HOP_BYTES = 2, REACH = 1 << 30 /* jumps reach 2 GiB */ };
@@ -279,21 +280,201 @@ static int code_x86_64_hook_ret(struct code_hook *out, struct stub_writer *w, co
 	return w->is_full ? -ENOTSUP : 0;
 }
 
+/* ---- entries that count bytes for samples ---- */
+
+/* Jumps of a stub to its visit of the piece, whose distance is written when that place is known. */
+struct stub_jumps {
+	size_t at[3]; /* of the distances */
+	u32 nr;
+};
+
+enum { MAX_ARG = 4, RM_ONE = 8 /* one register more, in a byte that names two */ };
+enum { JUMP_IF_OVERFLOW = 0x80, JUMP_IF_BELOW = 0x82, JUMP_IF_NOT_EQUAL = 0x85 };
+/* Registers of arguments, from the first. */
+static const u8 arg_registers[MAX_ARG] = { 7, 6, 2, 1 };
+
+static void put_visit_if(struct stub_writer *w, struct stub_jumps *jumps, u8 condition)
+{
+	const u8 jump[] = { 0x0f, condition, 0, 0, 0, 0 };
+
+	code_x86_64_put(w, jump, sizeof(jump));
+	jumps->at[jumps->nr++] = w->len - sizeof(s32);
+}
+
+/* The visit comes next: have the jumps lead to here. */
+static void code_x86_64_end_jumps(struct stub_writer *w, const struct stub_jumps *jumps)
+{
+	for (u32 i = 0; i < jumps->nr && !w->is_full; i++) {
+		s32 distance = (s32)(w->len - (jumps->at[i] + sizeof(distance)));
+
+		memcpy(w->bytes + jumps->at[i], &distance, sizeof(distance));
+	}
+}
+
+/* add @way(%rip), %rax */
+static bool put_add_way(struct stub_writer *w, taddr_t way)
+{
+	static const u8 add[] = { 0x48, 0x03, 0x05 };
+
+	code_x86_64_put(w, add, sizeof(add));
+	return put_distance(w, way);
+}
+
+/* Visit if the block in argument @arg may be sampled: sample_may_have(). */
+static bool put_look(struct stub_writer *w, struct stub_jumps *jumps, u8 arg, taddr_t ways)
+{
+	const u8 hash[] = { 0x48, 0x69, 0xc0 | arg_registers[arg - 1] }; /* imul $..., %arg, %rax */
+	const u32 factor = PIECE_HASH;
+	static const u8 index[] = { 0x48, 0xc1, 0xe8, PIECE_HASH_SHIFT, /* shr, %rax */
+				    0x0f, 0xb7, 0xc0 };			/* movzwl %ax, %eax */
+	static const u8 compare[] = { 0x80, 0x38, 0x00 };		/* cmpb $0, (%rax) */
+
+	_Static_assert(PIECE_FILTER_BYTES == 1 << 16, "as %ax");
+	code_x86_64_put(w, hash, sizeof(hash));
+	code_x86_64_put(w, &factor, sizeof(factor));
+	code_x86_64_put(w, index, sizeof(index));
+	if (!put_add_way(w, ways + offsetof(struct code_ways, counters)))
+		return false;
+	code_x86_64_put(w, compare, sizeof(compare));
+	put_visit_if(w, jumps, JUMP_IF_NOT_EQUAL);
+	return true;
+}
+
+/* Have %rax be the entry of this thread, by the word that its thread pointer leads to; visit if that is elsewhere. */
+static bool put_find_thread(struct stub_writer *w, struct stub_jumps *jumps, taddr_t ways)
+{
+	enum { BYTES = 6, MASK = (PIECE_MAX_THREADS - 1) << BYTES };
+	static const u8 load[] = { 0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0 };	/* mov %fs:0, %r11 */
+	static const u8 hash[] = { 0x49, 0x69, 0xc3 };				/* imul $..., %r11, %rax */
+	static const u8 index[] = { 0x48, 0xc1, 0xe8, PIECE_HASH_SHIFT - BYTES, /* shr, %rax */
+				    0x25 };					/* and $..., %eax */
+	static const u8 compare[] = { 0x49, 0x83, 0xcb, 0x01,			/* or $1, %r11 */
+				      0x4c, 0x39, 0x18 };			/* cmp %r11, (%rax) */
+	const u32 factor = PIECE_HASH, mask = MASK;
+
+	_Static_assert(sizeof(struct piece_key) == 1 << BYTES, "the index is in bytes");
+	code_x86_64_put(w, load, sizeof(load));
+	code_x86_64_put(w, hash, sizeof(hash));
+	code_x86_64_put(w, &factor, sizeof(factor));
+	code_x86_64_put(w, index, sizeof(index));
+	code_x86_64_put(w, &mask, sizeof(mask));
+	if (!put_add_way(w, ways + offsetof(struct code_ways, keys)))
+		return false;
+	code_x86_64_put(w, compare, sizeof(compare));
+	put_visit_if(w, jumps, JUMP_IF_NOT_EQUAL);
+	return true;
+}
+
+/* Count the bytes of a call, and one more, in the entry at %rax. Visit if a sample is due, or they are too many. */
+static void put_count(struct stub_writer *w, struct stub_jumps *jumps, const struct call_probe *p)
+{
+	const u8 left = offsetof(struct piece_key, left);
+	u8 size = arg_registers[p->size_arg - 1];
+	/* mov %count, %r11; imul %size, %r11 */
+	const u8 product[] = { 0x49,	   0x89, 0xc3 | arg_registers[(p->count_arg - 1) % MAX_ARG] * RM_ONE,
+			       0x4c,	   0x0f, 0xaf,
+			       0xd8 | size };
+	/* stc; sbb %size, left(%rax) */
+	const u8 count[] = { 0xf9, 0x48, 0x19, 0x40 | size * RM_ONE, left };
+	const u8 count_product[] = { 0xf9, 0x4c, 0x19, 0x58, left }; /* %r11 */
+
+	if (p->count_arg) {
+		code_x86_64_put(w, product, sizeof(product));
+		put_visit_if(w, jumps, JUMP_IF_OVERFLOW);
+		code_x86_64_put(w, count_product, sizeof(count_product));
+	} else {
+		code_x86_64_put(w, count, sizeof(count));
+	}
+	put_visit_if(w, jumps, JUMP_IF_BELOW);
+}
+
+/* Note the call, because it may call another function: sample_is_inner(). */
+static void put_note_call(struct stub_writer *w, u32 index)
+{
+	const u8 sp = offsetof(struct piece_key, outer_sp), ret = offsetof(struct piece_key, outer_ret);
+	const u8 probe[] = { 0xc7, 0x40,
+			     offsetof(struct piece_key, outer_probe) }; /* movl $..., outer_probe(%rax) */
+	const u8 note[] = { 0x48, 0x89, 0x60, sp,			/* mov %rsp, outer_sp(%rax) */
+			    0x4c, 0x8b, 0x1c, 0x24,			/* mov (%rsp), %r11 */
+			    0x4c, 0x89, 0x58, ret };			/* mov %r11, outer_ret(%rax) */
+
+	code_x86_64_put(w, probe, sizeof(probe));
+	code_x86_64_put(w, &index, sizeof(index));
+	code_x86_64_put(w, note, sizeof(note));
+}
+
+/*
+ * Decide, without a visit, that nothing of most calls is to be recorded. %rax and %r11 belong to code between a call
+ * and the function. The steps are those of sample_choose() of the piece.
+ */
+static bool put_decision(struct stub_writer *w, struct stub_jumps *jumps, const struct code_site *site,
+			 taddr_t ways)
+{
+	const u32 index = site->indexes[0] & ((1U << PIECE_KIND_SHIFT) - 1);
+	const struct call_probe *p = site->sampled;
+
+	if (p->size_arg && p->kind != ALLOC_FREE) {
+		if (!put_find_thread(w, jumps, ways))
+			return false;
+		put_count(w, jumps, p);
+		if (sample_has_inner(p))
+			put_note_call(w, index);
+	}
+	return !p->old_arg || put_look(w, jumps, p->old_arg, ways);
+}
+
 /* ---- entries and calls ---- */
 
-static int code_x86_64_hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
-				  taddr_t ways, const char **why)
+/* The functions whose calls are sampled, as far as their arguments are in registers. */
+static bool code_x86_64_decides(const struct call_probe *p)
 {
-	int err;
+	return p && p->size_arg <= MAX_ARG && p->count_arg <= MAX_ARG && p->old_arg <= MAX_ARG &&
+	       (p->kind == ALLOC_FREE ? p->old_arg : p->kind <= ALLOC_OUT && p->size_arg);
+}
 
-	*why = far;
-	if (!put_visit_of_entry(w, site, ways))
-		return -ENOTSUP;
-	err = move_entry(w, site, &out->displaced, why);
+/* The moved instructions, and the jump back. */
+static int put_function(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+			const char **why)
+{
+	int err = move_entry(w, site, &out->displaced, why);
+
 	if (err)
 		return err;
 	*why = far;
 	return code_x86_64_put_jump(w, site->addr + out->displaced) && !w->is_full ? 0 : -ENOTSUP;
+}
+
+/* The decision, the function, and the visit, which goes on with the function. */
+static int hook_sampled_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+			      taddr_t ways, const char **why)
+{
+	struct stub_jumps jumps = { 0 };
+	taddr_t function;
+	int err;
+
+	*why = far;
+	if (!put_decision(w, &jumps, site, ways))
+		return -ENOTSUP;
+	function = w->addr + w->len;
+	err = put_function(out, w, site, why);
+	if (err)
+		return err;
+	code_x86_64_end_jumps(w, &jumps);
+	put_push(w, site->indexes[0]);
+	return put_call(w, jump_through, sizeof(jump_through), ways + offsetof(struct code_ways, enter_call),
+			function) &&
+			       !w->is_full
+		       ? 0
+		       : -ENOTSUP;
+}
+
+static int code_x86_64_hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+				  taddr_t ways, const char **why)
+{
+	if (code_x86_64_decides(site->sampled))
+		return hook_sampled_entry(out, w, site, ways, why);
+	*why = far;
+	return put_visit_of_entry(w, site, ways) ? put_function(out, w, site, why) : -ENOTSUP;
 }
 
 static int code_x86_64_hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site,

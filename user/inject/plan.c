@@ -18,6 +18,7 @@ struct planner {
 	const struct inject_site *sites;
 	size_t nr;
 	const struct inject_island *island;
+	bool is_sampled;
 	inject_read_code *read;
 	void *ctx;
 	char *why;
@@ -120,6 +121,7 @@ static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct co
 				  .start = site->start,
 				  .body = body,
 				  .hop = site->hop,
+				  .sampled = p->is_sampled && site->kind <= PIECE_FREE ? &site->call : NULL,
 				  .indexes = indexes,
 				  .nr_indexes = list_indexes(p, at, indexes) };
 	int err = read_body(p, site, body, &code);
@@ -190,7 +192,7 @@ int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, 
 		     const struct inject_island *island, const struct code_ways *ways, inject_read_code *read,
 		     void *ctx, char why[INJECT_WHY_LEN])
 {
-	const struct planner p = { plan, sites, nr, island, read, ctx, why };
+	const struct planner p = { plan, sites, nr, island, ways->counters != 0, read, ctx, why };
 	int err = 0;
 
 	*plan = (struct inject_plan){ .stubs = calloc(1, island->bytes),

@@ -72,6 +72,7 @@ struct injection {
 	u32 nr_copies, nr_in_place; /* in_place: pages that are changed where the file is mapped */
 	struct inject_copy copies[INJECT_MAX_COPIES];
 	char why_in_place[64];	    /* the last reason for that */
+	u32 nr_buckets;		    /* of sampled blocks; 0 = all blocks are recorded */
 	u64 put_in_ns, take_out_ns; /* the longest times that the target was stopped, for each */
 	char why[INJECT_WHY_LEN];   /* the reason of the last error */
 	/* The file of the shared memory stays open in the target, as that descriptor, until inject_close_file(). */

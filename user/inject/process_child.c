@@ -84,7 +84,7 @@ static int process_child_renew(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = read_inherited(h, in, mem, pointer);
 	if (!err)
-		err = inject_map_file(s, mem, in, in->region);
+		err = inject_map_file(s, mem, in, in->region, true);
 	if (!err)
 		err = write_inherited(h, in, mem);
 	if (!err)

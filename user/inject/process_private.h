@@ -68,7 +68,8 @@ static inline bool inject_is_key(const struct piece_key *k, const struct injecti
 int inject_make_region(struct injection *in, struct stopped *s, int mem) __must_check;
 
 /* Map a new file of the target at all parts of @region but the code, over what is there. 0 or -errno. */
-int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region) __must_check;
+int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region,
+		    bool is_child) __must_check;
 
 /* Unmap what is ours at @region. 0 or -errno. */
 int inject_unmap_region(struct stopped *s, taddr_t region) __must_check;

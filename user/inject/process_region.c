@@ -41,9 +41,11 @@ struct region_part {
 	int prot, flags;
 };
 
-enum { NR_PARTS = 4, FIRST_TO_GROW = 1 };
+enum { NR_PARTS = 5, FIRST_TO_GROW = 1 };
 
-static void list_parts(struct region_part parts[NR_PARTS], u32 nr_places, u32 nr_shards)
+/* Without samples, their part has no bytes. */
+static void list_parts(struct region_part parts[NR_PARTS], const struct injection *in, u32 nr_places,
+		       u32 nr_shards)
 {
 	const int rw = PROT_READ | PROT_WRITE;
 
@@ -54,6 +56,9 @@ static void list_parts(struct region_part parts[NR_PARTS], u32 nr_places, u32 nr
 					 PIECE_FILE_SHARED, rw, MAP_SHARED };
 	parts[3] = (struct region_part){ PIECE_TABLES_OFFSET, PIECE_TABLES_MAPPED(nr_shards),
 					 PIECE_FILE_TABLES, PROT_READ, MAP_SHARED };
+	parts[4] = (struct region_part){ PIECE_SAMPLES_OFFSET,
+					 in->nr_buckets ? PIECE_SAMPLES_MAPPED(in->nr_buckets) : 0,
+					 PIECE_FILE_SAMPLES, rw, MAP_PRIVATE };
 }
 
 /* Advise about all that is mapped from @offset of the region on. The kernel goes on behind holes, and then tells. */
@@ -74,7 +79,7 @@ static int process_region_advise(struct stopped *s, taddr_t region)
 	return err ? err : advise_from(s, region, PIECE_SHARED_OFFSET, MADV_DONTFORK);
 }
 
-int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region)
+int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region, bool is_child)
 {
 	struct region_part parts[NR_PARTS];
 	u64 fd;
@@ -82,10 +87,13 @@ int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t re
 
 	if (err)
 		return err;
-	list_parts(parts, in->nr_places, in->nr_shards);
+	list_parts(parts, in, in->nr_places, in->nr_shards);
 	for (size_t i = 0; i < NR_PARTS && !err; i++) {
 		const struct region_part *p = &parts[i];
 
+		/* A child has the sampled blocks of its parent. */
+		if (!p->bytes || (is_child && p->offset == PIECE_SAMPLES_OFFSET))
+			continue;
 		err = inject_map(s, region + p->offset, p->bytes, p->prot,
 				 p->flags | MAP_FIXED | MAP_NORESERVE, fd, p->file_offset);
 	}
@@ -188,11 +196,13 @@ int inject_make_region(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = map_code(s, mem, region);
 	if (!err)
-		err = inject_map_file(s, mem, in, region);
+		err = inject_map_file(s, mem, in, region, false);
 	if (!err)
 		err = ask_for_counter(&in->has_no_counter, s, mem, region);
 	if (!err) {
-		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call };
+		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call,
+					       in->nr_buckets ? region + PIECE_PRIVATE_OFFSET : 0,
+					       in->nr_buckets ? region + PIECE_SAMPLES_OFFSET : 0 };
 		in->returned = region + head->returned;
 		in->region = region;
 		return 0;
@@ -266,8 +276,8 @@ static int grow_parts(const struct injection *in, struct stopped *s, u32 nr_plac
 	size_t nr = FIRST_TO_GROW;
 	int err = 0;
 
-	list_parts(from, nr_places, nr_shards);
-	list_parts(to, in->nr_places, in->nr_shards);
+	list_parts(from, in, nr_places, nr_shards);
+	list_parts(to, in, in->nr_places, in->nr_shards);
 	while (nr < NR_PARTS && !(err = grow_part(s, in->region, &from[nr], &to[nr])))
 		nr++;
 	/* All, or nothing. */

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "user/lib/types.h"
+
 /* The most that the kernel gives a process, unless fs.nr_open says otherwise. */
 enum { MAX_DESCRIPTORS = 1 << 20 };
 
@@ -42,7 +44,8 @@ static void replace_arguments(const char *name)
 void helper_process_name(const char *name)
 {
 	prctl(PR_SET_NAME, name);
-	replace_arguments(name);
+	if (!IS_AGENT)
+		replace_arguments(name);
 }
 
 void helper_process_settle(const char *name)

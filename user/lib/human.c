@@ -57,15 +57,15 @@ struct human human_bytes_exact(u64 bytes)
 	return h;
 }
 
-struct human_lost human_lost(u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks)
+struct human_lost human_lost(const char *mark, u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks)
 {
 	struct human_lost h;
-	int n = snprintf(h.text, sizeof(h.text), "%s in %s block%s", human_bytes(bytes).text,
+	int n = snprintf(h.text, sizeof(h.text), "%s%s in %s%s block%s", mark, human_bytes(bytes).text, mark,
 			 human_count(blocks).text, blocks == 1 ? "" : "s");
 
 	if (more_blocks)
-		snprintf(h.text + n, sizeof(h.text) - (size_t)n, ", and with %s %s in %s",
-			 blocks == 1 ? "it" : "them", human_bytes(more_bytes).text,
+		snprintf(h.text + n, sizeof(h.text) - (size_t)n, ", and with %s %s%s in %s%s",
+			 blocks == 1 ? "it" : "them", mark, human_bytes(more_bytes).text, mark,
 			 human_count(more_blocks).text);
 	return h;
 }

@@ -18,11 +18,11 @@ struct human human_bytes_exact(u64 bytes);
 /* "1,203,112" */
 struct human human_count(u64 n);
 
-/* "1,442 B in 10 blocks", and what only they lead to: ", and with them 848 B in 13". */
+/* "1,442 B in 10 blocks", and what only they lead to: ", and with them 848 B in 13". @mark is before each number. */
 struct human_lost {
 	char text[192];
 };
-struct human_lost human_lost(u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks);
+struct human_lost human_lost(const char *mark, u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks);
 
 /* "350 us", "12.3 s", "4m 02s", "3d 04h" */
 struct human human_duration(u64 ns);

@@ -13,6 +13,7 @@
 #include "user/lib/digits.h"
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
+#include "user/report/estimate.h"
 #include "user/report/json_tables.h"
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
@@ -134,6 +135,18 @@ static void json_allocators(struct json *j, const struct report_process *p)
 	json_bool(j, "watched", !p->unwatched);
 	json_string(j, "unwatched_reason", p->unwatched);
 	json_string(j, "unwatched_help", p->unwatched_help);
+}
+
+/* Sums of this heap are estimates. */
+static void json_samples(struct json *j, const struct heap *heap)
+{
+	struct heap_samples n = heap_samples(heap);
+
+	json_bool(j, "estimated", true);
+	json_object_begin(j, "samples");
+	json_u64(j, "seen", n.seen);
+	json_u64(j, "live", n.live);
+	json_object_end(j);
 }
 
 static void json_totals(struct json *j, const struct heap *heap)
@@ -433,6 +446,8 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	if (err)
 		return err;
 	json_allocators(j, p);
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap))
+		json_samples(j, p->heap);
 	json_totals(j, p->heap);
 	json_timeline(j, p->heap);
 	json_growth(j, p->trend);
@@ -493,6 +508,8 @@ void report_json_head(struct json *j, const struct report *r)
 	json_string(j, "backend", r->backend);
 	json_u64(j, "time_ns", r->time_ns);
 	json_u64(j, "duration_ns", r->duration_ns);
+	if (HAS_SAMPLES && report_sample_bytes(r))
+		json_u64(j, "sample_bytes", report_sample_bytes(r));
 	json_bool(j, "broken_off", r->is_broken_off);
 	json_window(j, &r->window);
 	json_between(j, r->between);

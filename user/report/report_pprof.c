@@ -14,6 +14,7 @@
 #include "user/lib/log.h"
 #include "user/report/format.h"
 #include "user/report/compressed.h"
+#include "user/report/estimate.h"
 #include "user/report/pprof_tables.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
@@ -278,7 +279,9 @@ static int report_pprof_put_head(struct pprof *pr)
 		err = pprof_string(&pr->tables, sample_types[first].type, &type);
 	if (err)
 		return err;
-	protobuf_u64(&pr->message, PPROF_PERIOD, 1); /* every byte counts: nothing is sampled */
+	/* Without samples, every byte counts. The values are scaled. */
+	protobuf_u64(&pr->message, PPROF_PERIOD,
+		     report_sample_bytes(pr->report) ? report_sample_bytes(pr->report) : 1);
 	protobuf_u64(&pr->message, PPROF_DEFAULT_TYPE, type);
 	protobuf_u64(&pr->message, PPROF_TIME_NS, pr->report->real_ns);
 	protobuf_u64(&pr->message, PPROF_DURATION_NS, pr->report->duration_ns);

@@ -13,6 +13,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/flush.h"
 #include "user/lib/wrap.h"
+#include "user/report/estimate.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_residence.h"
 #include "user/report/report_why.h"
@@ -30,7 +31,7 @@ enum {
 };
 
 /* "; 3 blocks definite, 2 possible" */
-static void text_mark(struct text *t, const struct leak_row *row)
+static void text_mark(struct text *t, const struct heap *heap, const struct leak_row *row)
 {
 	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
 						      SCAN_UNSURE };
@@ -43,7 +44,8 @@ static void text_mark(struct text *t, const struct leak_row *row)
 			continue;
 		if (verdicts[i] == SCAN_UNSURE)
 			before = *before == ';' ? "; " : ", ";
-		fprintf(t->out, "%s%s %s", before, human_count(blocks).text, scan_verdict_name(verdicts[i]));
+		fprintf(t->out, "%s%s %s", before, estimate_count(heap, blocks).text,
+			scan_verdict_name(verdicts[i]));
 		before = ", ";
 	}
 }
@@ -61,27 +63,28 @@ static void text_row_head(struct text *t, const struct report_process *p, const 
 	fprintf(t->out, "#%-3zu ", number);
 	if (key->label)
 		fprintf(t->out, "%s %s, ", key->human((u64)key->value(row)).text, key->label);
-	fputs(human_bytes(bytes).text, t->out);
+	fputs(estimate_bytes(p->heap, bytes).text, t->out);
 	text_tone_end(t);
 	fprintf(t->out, " (%s) %s in %s block%s", human_percent(bytes, whole).text,
-		is_of_live ? "live" : "allocated", human_count(blocks).text, plural(blocks));
+		is_of_live ? "live" : "allocated", estimate_count(p->heap, blocks).text, plural(blocks));
 	if (is_of_live && h->allocs != h->live_blocks)
-		fprintf(t->out, " of %s (%s)", human_count(h->allocs).text, human_bytes(h->alloc_bytes).text);
+		fprintf(t->out, " of %s (%s)", estimate_count(p->heap, h->allocs).text,
+			estimate_bytes(p->heap, h->alloc_bytes).text);
 	else if (!is_of_live && h->live_blocks)
-		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
-			human_count(h->live_blocks).text);
+		fprintf(t->out, ", %s in %s live", estimate_bytes(p->heap, h->live_bytes).text,
+			estimate_count(p->heap, h->live_blocks).text);
 	if (p->reported && row->grown && strcmp(key->name, "growth"))
 		fprintf(t->out, ", %s%s since the last report", row->grown < 0 ? "-" : "+",
-			human_bytes(row->grown < 0 ? -row->grown : row->grown).text);
+			estimate_bytes(p->heap, row->grown < 0 ? -row->grown : row->grown).text);
 	fputs(", by ", t->out);
 	report_function(t->out, p, h->fn);
-	text_mark(t, &row->leaks);
+	text_mark(t, p->heap, &row->leaks);
 	putc('\n', t->out);
 }
 
 /* Sum up the rows that are not shown. */
-static void text_rest(struct text *t, const struct heap_totals *totals, const struct report_row *rows,
-		      size_t nr, const struct report_key *key)
+static void text_rest(struct text *t, const struct heap *heap, const struct heap_totals *totals,
+		      const struct report_row *rows, size_t nr, const struct report_key *key)
 {
 	u64 bytes = 0;
 
@@ -92,7 +95,7 @@ static void text_rest(struct text *t, const struct heap_totals *totals, const st
 	for (size_t i = 0; i < nr; i++)
 		bytes += key->is_of_live ? rows[i].row.live_bytes : rows[i].row.alloc_bytes;
 	fprintf(t->out, "%s more caller%s: %s (%s) %s\n", human_count(nr).text, plural(nr),
-		human_bytes(bytes).text,
+		estimate_bytes(heap, bytes).text,
 		human_percent(bytes, key->is_of_live ? totals->live_bytes : totals->alloc_bytes).text,
 		key->is_of_live ? "live" : "allocated");
 }
@@ -215,7 +218,7 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 		if (!err)
 			err = text_why(t, s->process, &rows[i], SCAN_REACHABLE);
 	}
-	text_rest(t, &totals, rows + shown, nr - shown, key);
+	text_rest(t, s->process->heap, &totals, rows + shown, nr - shown, key);
 	return err;
 }
 
@@ -312,12 +315,13 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 		return;
 	}
 	fprintf(out, "  %7d  %-16s %10s in %s block%s", (int)p->target->pid,
-		escape_buf(comm, sizeof(comm), p->target->comm), human_bytes(totals.live_bytes).text,
-		human_count(totals.live_blocks).text, plural(totals.live_blocks));
+		escape_buf(comm, sizeof(comm), p->target->comm),
+		estimate_bytes(p->heap, totals.live_bytes).text,
+		estimate_count(p->heap, totals.live_blocks).text, plural(totals.live_blocks));
 	if (of && of[SCAN_DEFINITE].blocks)
 		fprintf(out, ", leaks %s",
-			human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks, of[SCAN_INDIRECT].bytes,
-				   of[SCAN_INDIRECT].blocks)
+			estimate_lost(p->heap, of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+				      of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
 				.text);
 }
 
@@ -359,7 +363,7 @@ static void text_answer(struct text *t, const struct overview *o)
 	if (o->nr_leaky) {
 		text_tone_begin(t, TONE_WARN);
 		fprintf(t->out, "leaks %s",
-			human_lost(o->definite.bytes, o->definite.blocks, o->indirect.bytes,
+			human_lost("", o->definite.bytes, o->definite.blocks, o->indirect.bytes,
 				   o->indirect.blocks)
 				.text);
 		text_tone_end(t);

@@ -13,6 +13,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report/estimate.h"
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
@@ -150,13 +151,13 @@ static void text_allocators(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
-static void text_peak(struct text *t, const struct heap_totals *totals)
+static void text_peak(struct text *t, const struct heap *heap, const struct heap_totals *totals)
 {
 	const struct report *r = t->report;
 	u64 start_ns = r->time_ns > r->duration_ns ? r->time_ns - r->duration_ns : 0;
 
 	line_begin(t, "peak");
-	fputs(human_bytes_exact(totals->peak_bytes).text, t->out);
+	fputs(estimate_bytes_exact(heap, totals->peak_bytes).text, t->out);
 	if (totals->peak_bytes && totals->peak_time_ns >= start_ns)
 		fprintf(t->out, " after %s", human_duration(totals->peak_time_ns - start_ns).text);
 	line_end(t);
@@ -191,17 +192,19 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 
 	line_begin(t, "live");
 	text_tone_begin(t, TONE_STRONG);
-	fputs(human_bytes_exact(totals.live_bytes).text, t->out);
+	fputs(estimate_bytes_exact(p->heap, totals.live_bytes).text, t->out);
 	text_tone_end(t);
-	fprintf(t->out, " in %s block%s", human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	fprintf(t->out, " in %s block%s", estimate_count(p->heap, totals.live_blocks).text,
+		plural(totals.live_blocks));
 	if (pending)
 		fprintf(t->out, ", %s of them in a realloc that has not returned", human_count(pending).text);
 	line_end(t);
-	text_peak(t, &totals);
+	text_peak(t, p->heap, &totals);
 
 	line_begin(t, "allocated");
-	report_text_details_item(t, "%s in %s block%s", human_bytes_exact(totals.alloc_bytes).text,
-				 human_count(totals.allocs).text, plural(totals.allocs));
+	report_text_details_item(t, "%s in %s block%s",
+				 estimate_bytes_exact(p->heap, totals.alloc_bytes).text,
+				 estimate_count(p->heap, totals.allocs).text, plural(totals.allocs));
 	if (totals.temporary)
 		report_text_details_item(t, "%s of them temporary",
 					 human_percent(totals.temporary, totals.allocs).text);
@@ -210,7 +213,8 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	line_end(t);
 
 	line_begin(t, "freed");
-	report_text_details_item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
+	report_text_details_item(t, "%s block%s", estimate_count(p->heap, totals.frees).text,
+				 plural(totals.frees));
 	if (totals.unknown_frees)
 		report_text_details_item(t, "and %s that heaptap never saw allocated%s",
 					 human_count(totals.unknown_frees).text,
@@ -220,7 +224,7 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	if (!totals.failed_allocs)
 		return err;
 	line_begin(t, "failed");
-	report_text_details_item(t, "%s allocation%s", human_count(totals.failed_allocs).text,
+	report_text_details_item(t, "%s allocation%s", estimate_count(p->heap, totals.failed_allocs).text,
 				 plural(totals.failed_allocs));
 	line_end(t);
 	return err;
@@ -300,29 +304,29 @@ static void text_lost(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
-static void sum_item(struct text *t, const struct scan_sum *sum, const char *what)
+static void sum_item(struct text *t, const struct heap *heap, const struct scan_sum *sum, const char *what)
 {
-	report_text_details_item(t, "%s in %s block%s %s", human_bytes(sum->bytes).text,
-				 human_count(sum->blocks).text, plural(sum->blocks), what);
+	report_text_details_item(t, "%s in %s block%s %s", estimate_bytes(heap, sum->bytes).text,
+				 estimate_count(heap, sum->blocks).text, plural(sum->blocks), what);
 }
 
 /* Differences to the verdicts of the scan before. */
-static void text_changes(struct text *t, const struct leaks *l)
+static void text_changes(struct text *t, const struct heap *heap, const struct leaks *l)
 {
 	if (l->left_out.blocks || l->has_before) {
 		line_begin(t, "changed");
 		if (l->has_before)
-			sum_item(t, &l->fresh, "lost since the last verdict");
+			sum_item(t, heap, &l->fresh, "lost since the last verdict");
 		if (l->again.blocks)
-			sum_item(t, &l->again, "found again");
+			sum_item(t, heap, &l->again, "found again");
 		if (l->left_out.blocks)
-			sum_item(t, &l->left_out, "left out here by --leaks");
+			sum_item(t, heap, &l->left_out, "left out here by --leaks");
 		line_end(t);
 	}
 }
 
 /* Reachable blocks that only pointers behind a header lead to. */
-static void text_behind(struct text *t, const struct scan_result *r)
+static void text_behind(struct text *t, const struct heap *heap, const struct scan_result *r)
 {
 	char text[REPORT_HINT_TEXT];
 
@@ -330,12 +334,12 @@ static void text_behind(struct text *t, const struct scan_result *r)
 	if (!*text)
 		return;
 	line_begin(t, "");
-	sum_item(t, &r->behind, text);
+	sum_item(t, heap, &r->behind, text);
 	line_end(t);
 }
 
 /* The verdicts, and the cost of the scan. */
-static void text_scan(struct text *t, const struct leaks *l)
+static void text_scan(struct text *t, const struct heap *heap, const struct leaks *l)
 {
 	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
 						      SCAN_REACHABLE, SCAN_UNSURE };
@@ -347,19 +351,19 @@ static void text_scan(struct text *t, const struct leaks *l)
 		const struct scan_sum *sum = &l->result.sums.of[verdicts[i]];
 
 		if (sum->blocks)
-			sum_item(t, sum, scan_verdict_name(verdicts[i]));
+			sum_item(t, heap, sum, scan_verdict_name(verdicts[i]));
 		else if (verdicts[i] == SCAN_DEFINITE)
 			report_text_details_item(t, "none definite");
 	}
 	if (l->suppressed.blocks)
-		report_text_details_item(t, "suppressed: %s block%s (%s)",
-					 human_count(l->suppressed.blocks).text, plural(l->suppressed.blocks),
-					 human_bytes(l->suppressed.bytes).text);
+		report_text_details_item(
+			t, "suppressed: %s block%s (%s)", estimate_count(heap, l->suppressed.blocks).text,
+			plural(l->suppressed.blocks), estimate_bytes(heap, l->suppressed.bytes).text);
 	line_end(t);
 	if (!IS_AGENT)
-		text_behind(t, &l->result);
+		text_behind(t, heap, &l->result);
 	if (!IS_AGENT)
-		text_changes(t, l);
+		text_changes(t, heap, l);
 	line_begin(t, "scan");
 	report_text_details_item(t, "%s was stopped for %s",
 				 t->report->nr_processes > 1 ? "the process" : "the target",
@@ -467,7 +471,7 @@ static void text_calls(struct text *t, const struct heap *heap)
 				best = fn;
 		if (best)
 			report_text_details_item(t, "%s %s", alloc_fn(fns, best)->name,
-						 human_count(calls[best]).text);
+						 estimate_count(heap, calls[best]).text);
 		calls[best] = 0;
 	} while (best);
 	if (!t->has_items)
@@ -576,15 +580,15 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 		u64 bytes = module_bytes(m, is_live);
 
 		if (i < shown && bytes)
-			report_text_details_item(t, "%s %s (%s)",
-						 m->module ? path_name(module_name(m->module)) : "no file",
-						 human_bytes(bytes).text, human_percent(bytes, all).text);
+			report_text_details_item(
+				t, "%s %s (%s)", m->module ? path_name(module_name(m->module)) : "no file",
+				estimate_bytes(p->heap, bytes).text, human_percent(bytes, all).text);
 		else
 			rest += bytes;
 	}
 	if (rest)
-		report_text_details_item(t, "%zu others %s (%s)", nr - shown, human_bytes(rest).text,
-					 human_percent(rest, all).text);
+		report_text_details_item(t, "%zu others %s (%s)", nr - shown,
+					 estimate_bytes(p->heap, rest).text, human_percent(rest, all).text);
 	if (!is_live)
 		fputs(" of what was allocated", t->out);
 	line_end(t);
@@ -663,14 +667,15 @@ static int text_threads(struct text *t, const struct report_process *p)
 		const char *known = report_thread_name(p, row);
 		char name[4 * THREAD_NAME_LEN + 1];
 
-		report_text_details_item(
-			t, "%s%stid %u %s (%s), %s live", escape_buf(name, sizeof(name), known ? known : ""),
-			known ? " " : "", row->tid, human_bytes(row->alloc_bytes).text,
-			human_percent(row->alloc_bytes, all).text, human_bytes(list[i].live_bytes).text);
+		report_text_details_item(t, "%s%stid %u %s (%s), %s live",
+					 escape_buf(name, sizeof(name), known ? known : ""), known ? " " : "",
+					 row->tid, estimate_bytes(p->heap, row->alloc_bytes).text,
+					 human_percent(row->alloc_bytes, all).text,
+					 estimate_bytes(p->heap, list[i].live_bytes).text);
 		rest -= row->alloc_bytes;
 	}
 	if (rest)
-		report_text_details_item(t, "others %s (%s)", human_bytes(rest).text,
+		report_text_details_item(t, "others %s (%s)", estimate_bytes(p->heap, rest).text,
 					 human_percent(rest, all).text);
 	fputs(" of what was allocated", t->out);
 	line_end(t);
@@ -709,6 +714,24 @@ void text_doubts(struct text *t, const struct report_process *p)
 	}
 }
 
+/* How the numbers came about, where blocks are sampled. */
+static void text_sampled(struct text *t, const struct heap *heap)
+{
+	struct heap_samples n = heap_samples(heap);
+
+	line_begin(t, "sampled");
+	report_text_details_item(t, "about one block in %s allocated",
+				 human_bytes(heap_sample_bytes(heap)).text);
+	if (n.seen)
+		report_text_details_item(t, "%s block%s recorded", human_count(n.seen).text,
+					 n.seen == 1 ? " was" : "s were");
+	else
+		report_text_details_item(t, "no block was recorded: a smaller distance shows more");
+	report_text_details_item(t, "%s of them live", human_count(n.live).text);
+	report_text_details_item(t, "numbers with ~ are estimates by these");
+	line_end(t);
+}
+
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	int err;
@@ -719,10 +742,12 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 		return 0;
 	}
 	text_allocators(t, p);
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap))
+		text_sampled(t, p->heap);
 	err = text_totals(t, p, rows, nr);
 	if (err)
 		return err;
-	text_scan(t, p->leaks);
+	text_scan(t, p->heap, p->leaks);
 	text_lost(t, p);
 	text_checked(t, p->heap);
 	err = IS_AGENT ? 0 : text_sums(t, p, rows, nr);

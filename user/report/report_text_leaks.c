@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/path.h"
+#include "user/report/estimate.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 #include "user/scan/leaks_suppress.h"
@@ -25,21 +26,21 @@ static void leak_row_head(struct text *t, const struct report_process *p, const 
 	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu ", number);
 	if (lost.blocks)
-		fprintf(t->out, "%s leaked", human_bytes(definite->bytes).text);
+		fprintf(t->out, "%s leaked", estimate_bytes(p->heap, definite->bytes).text);
 	else
-		fprintf(t->out, "%s possibly leaked", human_bytes(possible->bytes).text);
+		fprintf(t->out, "%s possibly leaked", estimate_bytes(p->heap, possible->bytes).text);
 	text_tone_end(t);
 	if (lost.blocks)
-		fprintf(t->out, " in %s block%s", human_count(definite->blocks).text,
+		fprintf(t->out, " in %s block%s", estimate_count(p->heap, definite->blocks).text,
 			plural(definite->blocks));
 	if (through->blocks)
 		fprintf(t->out, ", and with %s another %s in %s block%s",
-			definite->blocks == 1 ? "it" : "them", human_bytes(through->bytes).text,
-			human_count(through->blocks).text, plural(through->blocks));
+			definite->blocks == 1 ? "it" : "them", estimate_bytes(p->heap, through->bytes).text,
+			estimate_count(p->heap, through->blocks).text, plural(through->blocks));
 	if (lost.blocks && possible->blocks)
-		fprintf(t->out, ", possibly another %s", human_bytes(possible->bytes).text);
+		fprintf(t->out, ", possibly another %s", estimate_bytes(p->heap, possible->bytes).text);
 	if (possible->blocks)
-		fprintf(t->out, " in %s block%s", human_count(possible->blocks).text,
+		fprintf(t->out, " in %s block%s", estimate_count(p->heap, possible->blocks).text,
 			plural(possible->blocks));
 	fputs(", by ", t->out);
 	report_function(t->out, p, row->row.fn);
@@ -108,8 +109,9 @@ static int text_possible(struct text *t, const struct report_process *p, const s
 
 		fputs("  ", t->out);
 		escape_text(t->out, m ? path_name(module_name(m)) : "code in no file");
-		fprintf(t->out, ": %s in %s block%s of %s caller%s\n", human_bytes(list[i].sum.bytes).text,
-			human_count(list[i].sum.blocks).text, plural(list[i].sum.blocks),
+		fprintf(t->out, ": %s in %s block%s of %s caller%s\n",
+			estimate_bytes(p->heap, list[i].sum.bytes).text,
+			estimate_count(p->heap, list[i].sum.blocks).text, plural(list[i].sum.blocks),
 			human_count(list[i].nr_callers).text, plural(list[i].nr_callers));
 	}
 	return 0;

@@ -11,6 +11,7 @@
 #include "user/heap/trend.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report/estimate.h"
 #include "user/report/own_code.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
@@ -35,10 +36,10 @@ static __printf(2, 3) void verdict_add(struct report_verdict *v, const char *fmt
 	va_end(ap);
 }
 
-static void verdict_add_sum(struct report_verdict *v, const struct scan_sum *sum)
+static void verdict_add_sum(struct report_verdict *v, const struct heap *heap, const struct scan_sum *sum)
 {
-	verdict_add(v, "%s in %s block%s", human_bytes(sum->bytes).text, human_count(sum->blocks).text,
-		    sum->blocks == 1 ? "" : "s");
+	verdict_add(v, "%s in %s block%s", estimate_bytes(heap, sum->bytes).text,
+		    estimate_count(heap, sum->blocks).text, sum->blocks == 1 ? "" : "s");
 }
 
 /* ---- the place ---- */
@@ -225,8 +226,8 @@ static int verdict_leaks(struct report_verdict *v, const struct report *r, const
 	const struct scan_sum *of = p->leaks->result.sums.of;
 
 	verdict_add(v, "leaks %s",
-		    human_lost(of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks, of[SCAN_INDIRECT].bytes,
-			       of[SCAN_INDIRECT].blocks)
+		    estimate_lost(p->heap, of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+				  of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
 			    .text);
 	v->nr_bad = strlen(v->text) - v->bad_at;
 	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_lost);
@@ -249,13 +250,13 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 	}
 	if (possible->blocks) {
 		verdict_add(v, "; ");
-		verdict_add_sum(v, possible);
+		verdict_add_sum(v, p->heap, possible);
 		verdict_add(v, " possibly leaked");
 		err = IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_possible);
 	}
 	if (unsure->blocks) {
 		verdict_add(v, "; ");
-		verdict_add_sum(v, unsure);
+		verdict_add_sum(v, p->heap, unsure);
 		verdict_add(v, " unsure");
 	}
 	return err;
@@ -309,8 +310,9 @@ static int verdict_add_live(struct report_verdict *v, const struct report *r, co
 	if (err)
 		return err;
 	if (totals.live_blocks)
-		verdict_add(v, "; %s live in %s block%s", human_bytes(totals.live_bytes).text,
-			    human_count(totals.live_blocks).text, totals.live_blocks == 1 ? "" : "s");
+		verdict_add(v, "; %s live in %s block%s", estimate_bytes(p->heap, totals.live_bytes).text,
+			    estimate_count(p->heap, totals.live_blocks).text,
+			    totals.live_blocks == 1 ? "" : "s");
 	else if (!p->target->is_started && !totals.allocs)
 		verdict_add(v, "; nothing was allocated since the attach");
 	else

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
@@ -54,6 +54,20 @@ int leaks_none(struct leaks **out, const char *why)
 	return 0;
 }
 
+/* The sums of sampled blocks are those of what they stand for. */
+static void leaks_sum_rows(struct leaks *l)
+{
+	struct scan_sums all = { 0 };
+
+	for (size_t i = 0; i < l->nr_rows; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(all.of); k++) {
+			all.of[k].blocks += l->rows[i].sums.of[k].blocks;
+			all.of[k].bytes += l->rows[i].sums.of[k].bytes;
+		}
+	}
+	l->result.sums = all;
+}
+
 static int leaks_keep(struct leaks *l, const struct scan *scan, const struct leaks_options *o)
 {
 	const struct heap *heap = o->heap;
@@ -72,6 +86,8 @@ static int leaks_keep(struct leaks *l, const struct scan *scan, const struct lea
 	for (size_t i = 0; i < nr; i++)
 		l->rows[i].sums = sums[i];
 	l->result = scan_result(scan);
+	if (HAS_SAMPLES && heap_sample_bytes(heap))
+		leaks_sum_rows(l);
 	if (o->marks)
 		err = leaks_compare(l, scan, heap, o->marks, o->kinds, &left_out);
 	if (!err && !IS_AGENT)

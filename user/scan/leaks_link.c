@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/hash_index.h"
 #include "user/scan/leaks.h"
@@ -46,7 +46,7 @@ static struct leak_link *new_link(struct linking *k, u32 row, u32 leader)
 	return &l->links[l->nr_links++];
 }
 
-static int leaks_link_add(struct linking *k, u32 row, u32 leader, u64 size)
+static int leaks_link_add(struct linking *k, u32 row, u32 leader, struct heap_worth w)
 {
 	struct leak_link *link = find_link(k, row, leader);
 
@@ -54,8 +54,8 @@ static int leaks_link_add(struct linking *k, u32 row, u32 leader, u64 size)
 		link = new_link(k, row, leader);
 	if (!link)
 		return -ENOMEM;
-	link->sum.blocks++;
-	link->sum.bytes += size;
+	link->sum.blocks += HAS_SAMPLES ? w.nr : 1;
+	link->sum.bytes += w.bytes;
 	return 0;
 }
 
@@ -72,7 +72,7 @@ static int leaks_link_visit(void *ctx, const struct scan_block_info *info)
 		return 0;
 	if (block.row >= k->leaks->nr_rows || leader.row >= k->leaks->nr_rows)
 		return 0;
-	return leaks_link_add(k, block.row, leader.row, info->size);
+	return leaks_link_add(k, block.row, leader.row, heap_worth_or(k->heap, &block, info->size));
 }
 
 static void leaks_link_add_sum(struct scan_sum *to, const struct scan_sum *more)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/scan/leaks.h"
 
@@ -43,26 +43,27 @@ static int leaks_marks_add_mark(struct comparing *c, const struct leak_mark *mar
 	return 0;
 }
 
-static void leaks_marks_take(struct scan_sum *from, u64 bytes)
+static void leaks_marks_take(struct scan_sum *from, struct heap_worth w)
 {
-	from->blocks--;
-	from->bytes -= bytes;
+	from->blocks -= HAS_SAMPLES ? w.nr : 1;
+	from->bytes -= w.bytes;
 }
 
-static void leaks_marks_add(struct scan_sum *to, u64 bytes)
+static void leaks_marks_add(struct scan_sum *to, struct heap_worth w)
 {
-	to->blocks++;
-	to->bytes += bytes;
+	to->blocks += HAS_SAMPLES ? w.nr : 1;
+	to->bytes += w.bytes;
 }
 
-static void leaks_marks_leave_out(struct comparing *c, const struct scan_block_info *info, u32 row)
+static void leaks_marks_leave_out(struct comparing *c, const struct scan_block_info *info, u32 row,
+				  struct heap_worth w)
 {
 	struct leaks *l = c->leaks;
 
-	leaks_marks_take(&l->result.sums.of[info->verdict], info->size);
+	leaks_marks_take(&l->result.sums.of[info->verdict], w);
 	if (row < l->nr_rows)
-		leaks_marks_take(&l->rows[row].sums.of[info->verdict], info->size);
-	leaks_marks_add(&l->left_out, info->size);
+		leaks_marks_take(&l->rows[row].sums.of[info->verdict], w);
+	leaks_marks_add(&l->left_out, w);
 	c->bits[c->number / 8] |= 1 << c->number % 8;
 }
 
@@ -71,6 +72,7 @@ static int leaks_marks_compare(struct comparing *c, const struct scan_block_info
 	const struct leak_marks *before = c->before;
 	struct leak_mark mark = { .addr = info->addr };
 	struct heap_block block;
+	struct heap_worth w;
 	bool is_marked;
 
 	while (c->next < before->nr && before->list[c->next].addr < info->addr)
@@ -78,17 +80,18 @@ static int leaks_marks_compare(struct comparing *c, const struct scan_block_info
 	is_marked = c->next < before->nr && before->list[c->next].addr == info->addr;
 	if ((!is_marked && !leaks_marks_is_lost(info->verdict)) || !heap_find(c->heap, info->addr, &block))
 		return 0;
+	w = heap_worth_or(c->heap, &block, info->size);
 	mark.time_ns = block.time_ns;
 	is_marked = is_marked && before->list[c->next].time_ns == mark.time_ns;
 	if (!leaks_marks_is_lost(info->verdict)) {
 		if (is_marked)
-			leaks_marks_add(&c->leaks->again, info->size);
+			leaks_marks_add(&c->leaks->again, w);
 		return 0;
 	}
 	if (!is_marked)
-		leaks_marks_add(&c->leaks->fresh, info->size);
+		leaks_marks_add(&c->leaks->fresh, w);
 	if (c->bits && is_marked != (c->kinds == LEAKS_LEAKED))
-		leaks_marks_leave_out(c, info, block.row);
+		leaks_marks_leave_out(c, info, block.row, w);
 	return before->is_last ? 0 : leaks_marks_add_mark(c, &mark);
 }
 

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "user/lib/types.h"
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/scan/scan_result.h"
 #include "user/scan/snapshot.h"
 
@@ -60,6 +60,8 @@ struct scan_books {
 	const struct cover_map *(*cover)(const void *ctx);
 	const struct stack_table
 		*stacks; /* borrowed; only where ctx is a heap: of its rows. NULL: not known */
+	/* The blocks that a block stands for. NULL: for itself. */
+	struct heap_worth (*worth)(const void *ctx, const struct heap_block *block);
 	/* Visit the memory that belongs to the allocator alone, by address, as for_each(). NULL: not known. */
 	int (*for_each_own)(const void *ctx, int (*visit)(void *visit_ctx, taddr_t start, taddr_t end),
 			    void *visit_ctx);

@@ -18,11 +18,19 @@ static const struct cover_map *scan_books_cover(const void *ctx)
 	return heap_cover(ctx);
 }
 
+static struct heap_worth scan_books_worth(const void *ctx, const struct heap_block *block)
+{
+	return heap_block_worth(ctx, block);
+}
+
 struct scan_books scan_books_of(const struct heap *heap, bool has_all)
 {
+	bool is_sampled = HAS_SAMPLES && heap_sample_bytes(heap);
+
 	return (struct scan_books){ .ctx = heap,
-				    .nr_blocks = heap_totals(heap).live_blocks,
+				    .nr_blocks = is_sampled ? 0 : heap_totals(heap).live_blocks,
 				    .for_each = scan_books_for_each,
 				    .find = scan_books_find,
+				    .worth = is_sampled ? scan_books_worth : NULL,
 				    .cover = has_all ? scan_books_cover : NULL };
 }

@@ -141,14 +141,17 @@ static void add_batch(struct row_sums *sums)
 	}
 	for (size_t i = 0; i < sums->nr; i++) {
 		const struct heap_block *block = &sums->batch[i];
+		struct heap_worth worth = { 1, block->size };
 		u32 found = scan_find_start(s, block->addr);
 		struct scan_sum *sum;
 
 		if (found == BLOCK_NONE || block->row >= sums->nr_rows)
 			continue;
 		sum = &sums->rows[block->row].of[s->blocks[found].verdict];
-		sum->blocks += !parts_has(s, found);
-		sum->bytes += block->size;
+		if (HAS_SAMPLES && s->books.worth)
+			worth = s->books.worth(s->books.ctx, block);
+		sum->blocks += parts_has(s, found) ? 0 : worth.nr;
+		sum->bytes += worth.bytes;
 	}
 	sums->nr = 0;
 }

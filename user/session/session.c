@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "user/source/caps.h"
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/heap/slices.h"
 #include "user/heap/tape.h"
 #include "user/lib/array.h"
@@ -79,6 +79,8 @@ int session_new_heap(const struct session *s, struct heap **out)
 
 	if (err)
 		return err;
+	if (HAS_SAMPLES)
+		heap_set_sample(*out, s->options->source.sample_bytes);
 	err = s->options->wants_tape ? heap_keep_tape(*out) : 0;
 	err = HAS_SLICES && !err && s->options->wants_slices ? heap_keep_slices(*out) : err;
 	if (err)

@@ -418,7 +418,7 @@ static void describe_findings(const struct session *s, char *text, size_t size)
 		if (lost->blocks || with->blocks)
 			used = snprintf(
 				text, size, "leaks %s",
-				human_lost(lost->bytes, lost->blocks, with->bytes, with->blocks).text);
+				human_lost("", lost->bytes, lost->blocks, with->bytes, with->blocks).text);
 		else
 			used = snprintf(text, size, "no leaks");
 		used += snprintf(text + used, size - used, " (--fail-on definite%s%s)",

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/log.h"
 #include "user/lib/progress.h"
 #include "user/scan/kernel_words.h"
@@ -286,7 +286,8 @@ static void describe_books(struct scanning *n, struct leaks_options *lo)
 
 	session_read_losses(n->session, p);
 	lo->has_losses = p->lost.now.allocs || p->lost.now.other || heap_lost(p->heap);
-	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
+	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen ||
+			 (HAS_SAMPLES && heap_sample_bytes(p->heap));
 	if (lent) {
 		lo->has_losses = !lent->has_all;
 		lo->is_partial = lent->is_partial;

@@ -49,7 +49,8 @@ static bool has_one_thread(pid_t pid)
 }
 
 /*
- * BPF can see all calls of @pid in place of us, as long as none is under way: at the beginning, or while its only
+ * BPF can see all calls of @pid in place of us, unless they are sampled, as long as none is under way: at the
+ * beginning, or while its only
  * thread waits for us.
  */
 static bool can_decline(const struct inline_source *s, pid_t pid)
@@ -59,7 +60,8 @@ static bool can_decline(const struct inline_source *s, pid_t pid)
 	/* With --follow, breakpoints are in all processes: they would end one that has jumps in pages of files. */
 	if (s->has_in_place && s->options.max_followed && s->life->has_shared)
 		return false;
-	return s->may_decline && (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
+	return s->may_decline && !s->options.sample_bytes &&
+	       (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
 }
 
 static bool is_stopped_by_us(pid_t pid)
@@ -177,6 +179,7 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 	t = inline_source_find(s, target->pid);
 	if (err)
 		return err;
+	t->in->nr_buckets = inline_target_buckets(&s->options);
 	err = guard_put_in(s->guard, t->in, sites, nr, &file);
 	if (t->in->has_taken_over)
 		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);

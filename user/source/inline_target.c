@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/random.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 
@@ -166,6 +167,29 @@ static int map_tables(struct inline_target *t, int fd)
 	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables, &room);
 }
 
+/* Room for the sampled blocks of a heap that is as large as nearly all. Its memory is used as it fills. */
+u32 inline_target_buckets(const struct source_options *o)
+{
+	const u64 largest_heap = 32ULL << 30, least = 1 << 13;
+	u64 nr = least;
+
+	while (o->sample_bytes && nr * PIECE_BUCKET_BLOCKS * o->sample_bytes < largest_heap &&
+	       nr < PIECE_MAX_BUCKETS)
+		nr *= 2;
+	return o->sample_bytes ? (u32)nr : 0;
+}
+
+static void inline_target_begin_samples(struct inline_target *t, const struct source_options *o)
+{
+	u64 seed = (uintptr_t)t;
+
+	if (o->sample_bytes && random_fill(&seed, sizeof(seed)))
+		debug("inline: samples: a seed that can be guessed");
+	t->shared->sample_seed = seed;
+	t->shared->nr_buckets = t->in->nr_buckets;
+	t->shared->sample_bytes = o->sample_bytes;
+}
+
 int inline_target_map(struct inline_target *t, const struct source_options *o)
 {
 	auto_close int fd = -1;
@@ -197,6 +221,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
 	t->shared->is_paused = t->is_paused;
+	inline_target_begin_samples(t, o);
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
 	err = o->depth ? map_tables(t, fd) : 0;

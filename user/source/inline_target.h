@@ -78,6 +78,9 @@ int inline_target_born(struct inline_target *t, const struct source_options *o) 
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 
+/* For injection.nr_buckets. */
+u32 inline_target_buckets(const struct source_options *o);
+
 /* The piece is in: map what it shares, with these settings. 0 or -errno. */
 int inline_target_map(struct inline_target *t, const struct source_options *o) __must_check;
 

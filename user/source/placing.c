@@ -138,6 +138,8 @@ static void add_site_points(const struct placing *p, struct probed_file *f, enum
 {
 	const struct probe_site *site = &f->list.sites[i];
 
+	if (!IS_AGENT && p->options.probes.only_workers && site->flags & PROBE_DELEGATES)
+		return;
 	if (kind == (is_release(site) ? POINT_FREE : POINT_ALLOC))
 		placing_add_point(f, kind, site->place, i);
 	if (kind == POINT_RETURN && site->flags & PROBE_RETURNS && !site->nr_rets &&

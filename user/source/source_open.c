@@ -29,6 +29,14 @@ static int add_custom(struct probe_custom *custom, struct alloc_table *fns, stru
 	return 0;
 }
 
+/* Only code in the program can leave out calls before they cost anything. */
+static int source_open_refuse_samples(const struct source_choice *c, const char *backend)
+{
+	error("%s: --sample: not by %s: use --backend inline%s", c->command, backend,
+	      c->max_followed ? ", or leave --follow out" : "");
+	return -EOPNOTSUPP;
+}
+
 /* @err: the result of source_bpf.probe(). */
 static int open_bpf(struct source **source, struct source_options *so, const struct source_choice *c,
 		    const struct caps *caps, int err)
@@ -37,6 +45,8 @@ static int open_bpf(struct source **source, struct source_options *so, const str
 		caps_explain(caps, c->command);
 		return err;
 	}
+	if (!IS_AGENT && c->sample_bytes)
+		return source_open_refuse_samples(c, "BPF");
 	if (!caps->is_uretprobe_safe)
 		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
 		     "instead, which are slower",
@@ -52,6 +62,8 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	struct caps caps;
 	int err;
 
+	if (!IS_AGENT && c->sample_bytes)
+		return source_open_refuse_samples(c, "ptrace");
 	if (source_ptrace.probe(&caps)) {
 		error("%s: ptrace: %s", c->command, caps.reason);
 		return -EOPNOTSUPP;
@@ -112,7 +124,8 @@ static int try_inline(struct source **source, const struct source_ops **ops, con
 
 	inlined.is_auto = true;
 	/* The price of breakpoints that ptrace serves needs no measuring. */
-	inlined.begins_by_bpf = c->code == CODE_LATER && wanted == &source_inline;
+	/* Samples cost so little by inline that nothing is to be found out first. */
+	inlined.begins_by_bpf = c->code == CODE_LATER && wanted == &source_inline && !c->sample_bytes;
 	inlined.max_cost = c->max_cost;
 	err = why ? -EOPNOTSUPP : wanted->create(source, &inlined, caps);
 	if (!err)
@@ -170,6 +183,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 	struct source_options so = {
 		.depth = c->depth,
 		.ring_bytes = c->ring_bytes,
+		.sample_bytes = IS_AGENT ? 0 : c->sample_bytes,
 		.omit = c->omit,
 		.usdt = c->usdt,
 		.chosen = c->chosen,
@@ -180,7 +194,10 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.max_followed = c->max_followed,
 		.follows_later = c->joins_targets,
 		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),
-		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp },
+		/* The bytes of an operator are those of the malloc inside it. */
+		.probes = { .want_mmap = c->want_mmap,
+			    .want_cpp = !c->no_cpp,
+			    .only_workers = !IS_AGENT && c->sample_bytes },
 	};
 	const struct source_ops *chosen;
 	int err = list ? add_custom(list, fns, &so, c) : -ENOMEM;

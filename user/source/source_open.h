@@ -35,6 +35,7 @@ struct source_choice {
 	u32 code;	     /* enum source_code */
 	u32 max_cost;	     /* with CODE_LATER: too dear is what takes more, in thousandths; 0 = no limit */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
+	u64 sample_bytes;    /* mean distance of sampled bytes; 0 = all blocks are seen */
 	bool want_mmap, no_cpp;
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */

@@ -1,0 +1,55 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --sample: estimates by sampled blocks.
+
+load ../lib/common
+
+setup_file() {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+}
+
+setup() { cd "$BATS_TEST_TMPDIR" || return; }
+
+# near NAME SEEN TRUE NUMBER: within six standard deviations of what NUMBER samples tell
+near() {
+	awk -v name="$1" -v seen="$2" -v is="$3" -v n="$4" 'BEGIN {
+		most = 6 / sqrt(n) * is
+		if (seen < is - most || seen > is + most) { print name ": " seen ", not " is; exit 1 } }'
+}
+
+@test "sample: calls, bytes and a leak are estimated without a bias, and marked as estimates" {
+	rounds=100000
+	"$HEAPTAP" run -q --backend inline --sample 16K -o r.json -o r.txt -- "$T/sampled" $rounds >out 2>&1
+	report=r.json
+	[ "$(field .lost.allocs)" -eq 0 ]
+	[ "$(field .estimated)" = true ]
+	[ "$(jq .sample_bytes r.json)" -eq 16384 ]
+	# Each function has bytes for so many samples.
+	near malloc "$(field .functions.malloc)" $((rounds * 105 / 100)) $((rounds * 1000 / 16384))
+	near calloc "$(field .functions.calloc)" $rounds $((rounds * 800 / 16384))
+	near realloc "$(field .functions.realloc)" $((rounds * 2)) $((rounds * 400 / 16384))
+	near posix_memalign "$(field .functions.posix_memalign)" $rounds $((rounds * 1000 / 16384))
+	near bytes "$(field .totals.alloc_bytes)" $((rounds * 3500)) $((rounds * 3400 / 16384))
+	near leaked "$(field .scan.definite.bytes)" $((rounds / 20 * 2000)) $((rounds * 100 / 16384))
+	grep -q '^leaks ~.* in ~.* blocks, from remember' r.txt
+	grep -q '^  sampled  *about one block in 16,384 B\|^  sampled  *about one block in 16.0 KiB' r.txt
+}
+
+@test "sample: a distance of 1 byte traces all blocks" {
+	"$HEAPTAP" run -q --backend inline --sample 1 -o r.json -- "$T/sampled" 2000 >out 2>&1
+	"$HEAPTAP" run -q --backend inline --no-check -o exact.json -- "$T/sampled" 2000 >out 2>&1
+	for key in .functions .totals.allocs .totals.alloc_bytes .totals.live_blocks; do
+		[ "$(jq ".processes[0]$key" r.json)" = "$(jq ".processes[0]$key" exact.json)" ]
+	done
+	report=r.json
+	[ "$(field .estimated)" = null ]
+}
+
+@test "sample: where it cannot be, one line says so" {
+	run "$HEAPTAP" run --sample 64K -w r.heaptap -- true
+	[ "$status" -eq 2 ]
+	[[ $output = *"--sample: a recording has all events: leave out --record"* ]]
+	run "$HEAPTAP" run --sample 64K --backend ptrace -- true
+	[ "$status" -eq 3 ]
+	[[ $output = *"--sample: not by ptrace: use --backend inline"* ]]
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A heap whose events are those of sampled blocks only. A block of s bytes is sampled with the probability
+ * 1 - exp(-(s + 1) / distance), so it stands for 1 divided by that of such blocks: its worth. All sums of the heap are
+ * those of worths, and so estimates without a bias.
+ */
+#pragma once
+
+#include "user/heap/heap.h"
+
+enum { HAS_SAMPLES = !IS_AGENT };
+
+/* Blocks, and bytes, that one block stands for. */
+struct heap_worth {
+	u64 nr, bytes;
+};
+
+/* Before the first event: the mean distance of samples is @bytes. 0, or 1 (each block is sampled): exact sums. */
+void heap_set_sample(struct heap *h, u64 bytes);
+
+/* The distance of heap_set_sample(); 0 = the sums are exact. */
+u64 heap_sample_bytes(const struct heap *h);
+
+/* Blocks that were entered, and those of them that are live. */
+struct heap_samples {
+	u64 seen, live;
+};
+struct heap_samples heap_samples(const struct heap *h);
+
+/* The worth of a live block of @h. Pieces of mappings, and blocks of pools, are never sampled, but seen. */
+struct heap_worth heap_block_worth(const struct heap *h, const struct heap_block *block);
+
+/* As heap_block_worth(); in an exact heap the block is worth @size. */
+static inline struct heap_worth heap_worth_or(const struct heap *h, const struct heap_block *block, u64 size)
+{
+	if (HAS_SAMPLES && heap_sample_bytes(h))
+		return heap_block_worth(h, block);
+	return (struct heap_worth){ 1, size };
+}
