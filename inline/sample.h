@@ -130,7 +130,9 @@ static inline bool sample_is_due(struct piece_key *k, const struct piece_regs *r
 		k->left = sample_distance(&k->random, shared()->sample_bytes);
 	if (is_due && sample_is_inner(k, regs, p, index))
 		return false;
-	if (!is_due && sample_has_inner(&p->call)) {
+	/* As the stubs do: the outermost of functions that jump to each other stays. */
+	if (!is_due && sample_has_inner(&p->call) &&
+	    (k->outer_sp != regs_entry_sp(regs) || k->outer_ret != regs->ret)) {
 		k->outer_probe = index;
 		k->outer_sp = regs_entry_sp(regs);
 		k->outer_ret = regs->ret;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sampled ROUNDS: blocks by each function in known numbers, and a leak of one block in 20 rounds. */
+/*
+ * sampled ROUNDS [fork]: blocks by each function in known numbers, and a leak of one block in 20 rounds. fork: then a
+ * child does the same again. Ends with 1 if that child does not end well.
+ */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { KEPT = 64 };
 
@@ -18,20 +23,22 @@ __attribute__((noinline)) static void traffic(long i)
 	kept[i % KEPT] = malloc(1000);
 }
 
-/* realloc may go on in malloc. */
+/* realloc may go on in malloc, or in another function of the allocator, here three times from one place. */
 __attribute__((noinline)) static void other_functions(void)
 {
-	void *grown = realloc(realloc(NULL, 200), 400), *aligned;
+	volatile size_t step = 100; /* the compiler must not unroll the loop */
+	void *grown = NULL, *aligned;
 
-	free(calloc(100, 8));
+	for (size_t size = 300; size <= 500; size += step)
+		grown = realloc(grown, size);
 	free(grown);
+	free(calloc(100, 8));
 	if (!posix_memalign(&aligned, 64, 1000))
 		free(aligned);
 }
 
-int main(int argc, char **argv)
+static void rounds_of(long rounds)
 {
-	long rounds = argc > 1 ? atol(argv[1]) : 1;
 	void *volatile lost;
 
 	for (long i = 0; i < rounds; i++) {
@@ -41,6 +48,24 @@ int main(int argc, char **argv)
 			lost = remember();
 	}
 	lost = NULL;
+	(void)lost;
+}
+
+int main(int argc, char **argv)
+{
+	long rounds = argc > 1 ? atol(argv[1]) : 1;
+	int status = 0;
+	pid_t pid;
+
+	rounds_of(rounds);
+	if (argc > 2) {
+		pid = fork();
+		if (!pid) {
+			rounds_of(rounds);
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+	}
 	printf("%ld\n", rounds);
-	return lost != NULL;
+	return status != 0;
 }

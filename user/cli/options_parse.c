@@ -197,6 +197,8 @@ static const char *options_against_sample(const struct options *o)
 	}
 	if (o->record)
 		return "a recording has all events: leave out --record";
+	if (o->want_mmap)
+		return "mappings are not sampled: leave out --mmap";
 	if (wants_events)
 		return "the format heaptrack lists all events";
 	if (o->check == CHECK_ALWAYS || o->fail_on_errors)

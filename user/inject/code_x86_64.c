@@ -388,16 +388,25 @@ static void put_count(struct stub_writer *w, struct stub_jumps *jumps, const str
 	put_visit_if(w, jumps, JUMP_IF_BELOW);
 }
 
-/* Note the call, because it may call another function: sample_is_inner(). */
+/*
+ * Note the call, because it may call another function: sample_is_inner(). Not if the note is of this call site: then
+ * the function may have been jumped to by the noted one.
+ */
 static void put_note_call(struct stub_writer *w, u32 index)
 {
 	const u8 sp = offsetof(struct piece_key, outer_sp), ret = offsetof(struct piece_key, outer_ret);
+	const u8 look[] = { 0x4c, 0x8b, 0x1c, 0x24, /* mov (%rsp), %r11 */
+			    0x4c, 0x39, 0x58, ret,  /* cmp %r11, outer_ret(%rax) */
+			    0x75, 0x06,		    /* jne, over the next two */
+			    0x48, 0x39, 0x60, sp,   /* cmp %rsp, outer_sp(%rax) */
+			    0x74, 0x0f };	    /* je, over the note */
 	const u8 probe[] = { 0xc7, 0x40,
 			     offsetof(struct piece_key, outer_probe) }; /* movl $..., outer_probe(%rax) */
 	const u8 note[] = { 0x48, 0x89, 0x60, sp,			/* mov %rsp, outer_sp(%rax) */
-			    0x4c, 0x8b, 0x1c, 0x24,			/* mov (%rsp), %r11 */
 			    0x4c, 0x89, 0x58, ret };			/* mov %r11, outer_ret(%rax) */
 
+	_Static_assert(sizeof(probe) + sizeof(index) + sizeof(note) == 0x0f, "as je");
+	code_x86_64_put(w, look, sizeof(look));
 	code_x86_64_put(w, probe, sizeof(probe));
 	code_x86_64_put(w, &index, sizeof(index));
 	code_x86_64_put(w, note, sizeof(note));

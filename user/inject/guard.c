@@ -305,6 +305,7 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	in->region = of->region;
 	in->nr_places = of->nr_places;
 	in->nr_shards = of->nr_shards;
+	in->nr_buckets = of->nr_buckets;
 	in->has_no_counter = of->has_no_counter;
 	in->ways = of->ways;
 	in->returned = of->returned;

@@ -44,9 +44,12 @@ static int read_inherited(struct inherited *h, const struct injection *in, int m
 
 	if (err)
 		return err;
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
+	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
 		if (inject_is_key(&h->keys[i], in) && h->keys[i].nr >= h->nr_used)
 			h->nr_used = (u32)h->keys[i].nr + 1;
+		/* Children of a parent, and it, shall not sample in step. */
+		h->keys[i].random ^= (u64)in->pid << 32;
+	}
 	h->threads = calloc(h->nr_used + 1, sizeof(*h->threads));
 	if (!h->threads)
 		return -ENOMEM;

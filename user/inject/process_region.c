@@ -61,22 +61,25 @@ static void list_parts(struct region_part parts[NR_PARTS], const struct injectio
 					 PIECE_FILE_SAMPLES, rw, MAP_PRIVATE };
 }
 
-/* Advise about all that is mapped from @offset of the region on. The kernel goes on behind holes, and then tells. */
-static int advise_from(struct stopped *s, taddr_t region, u64 offset, int advice)
+/* Advise about all that is mapped from @begin to @end of the region. The kernel goes on behind holes, and then tells. */
+static int advise_parts(struct stopped *s, taddr_t region, u64 begin, u64 end, int advice)
 {
-	int err = inject_advise(s, region + offset, PIECE_REGION_BYTES - offset, advice);
+	int err = inject_advise(s, region + begin, end - begin, advice);
 
 	return err == -ENOMEM ? 0 : err;
 }
 
-/* A child would write to our rings. Nor is anything of the region of use in a core file, but for pages of files. */
+/*
+ * A child would write to our rings; but its stubs go on to look for sampled blocks. Nothing of the region is of use in
+ * a core file, but for pages of files.
+ */
 static int process_region_advise(struct stopped *s, taddr_t region)
 {
 	int err = inject_advise(s, region, PIECE_PARK_OFFSET, MADV_DONTDUMP);
 
 	if (!err)
-		err = advise_from(s, region, PIECE_PLACES_OFFSET, MADV_DONTDUMP);
-	return err ? err : advise_from(s, region, PIECE_SHARED_OFFSET, MADV_DONTFORK);
+		err = advise_parts(s, region, PIECE_PLACES_OFFSET, PIECE_REGION_BYTES, MADV_DONTDUMP);
+	return err ? err : advise_parts(s, region, PIECE_SHARED_OFFSET, PIECE_SAMPLES_OFFSET, MADV_DONTFORK);
 }
 
 int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t region, bool is_child)
