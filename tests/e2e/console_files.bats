@@ -126,7 +126,7 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	for verdict in definite indirect possible reachable; do
 		wanted=$(jq ".processes[0].scan.$verdict.blocks" l.json)
 		[ "$(jq --arg v $verdict '[.processes[0].blocks[] | select(.verdict == $v)] | length' l.blocks.json)" -eq "$wanted" ]
-		[ "$(grep -c ",$verdict\$" l.blocks.csv || true)" -eq "$wanted" ]
+		[ "$(grep -c ",$verdict," l.blocks.csv || true)" -eq "$wanted" ]
 	done
 	[ "$(jq '[.processes[0].blocks[] | select(.verdict == "definite").size] | add' l.blocks.json)" -eq \
 		"$(jq '.processes[0].scan.definite.bytes' l.json)" ]

@@ -61,7 +61,7 @@ static void list_parts(struct region_part parts[NR_PARTS], const struct injectio
 					 PIECE_FILE_SAMPLES, rw, MAP_PRIVATE };
 }
 
-/* Advise about all that is mapped from @begin to @end of the region. The kernel goes on behind holes, and then tells. */
+/* Advise about what is mapped from @begin to @end of the region. The kernel goes on behind holes, and then tells. */
 static int advise_parts(struct stopped *s, taddr_t region, u64 begin, u64 end, int advice)
 {
 	int err = inject_advise(s, region + begin, end - begin, advice);
