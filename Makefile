@@ -175,7 +175,7 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 PLAIN_TESTS := tests/e2e/golden.bats tests/e2e/deps.bats
 
 # Unit tests that take long.
-UNITS_LONG := $(addprefix $(O)/tests/unit/,scan/test_snapshot_copy stream/test_stream source/test_link_keeper source/test_launch)
+UNITS_LONG := $(addprefix $(O)/tests/unit/,scan/test_snapshot_copy stream/test_stream source/test_link_keeper source/test_launch session/test_control)
 
 # Jobs of tests/run.py that trace nothing, those that take long first.
 CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats plain:tests/kernels/cells.bats $(PLAIN_TESTS:%=plain:%) make:check-fuzz
