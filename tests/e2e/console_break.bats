@@ -15,7 +15,7 @@ setup() {
 waits() { grep -qE '^State:.*(T \(stopped\)|t \(tracing stop\))' "/proc/$TARGET/status"; }
 runs() { ! waits && is_running "$TARGET"; }
 
-# is_set: the command has begun, and no call is missed from here on
+# is_set: the command has begun. When the console has slept since, no call is missed.
 is_set() { helper=$(pgrep -P "$CON_PID" -x holder-of-heapt); }
 
 # breaking AT COMMAND: 'break AT', and then COMMAND of the target, which does not answer. The reply is in $output.
@@ -23,6 +23,7 @@ breaking() {
 	local line
 	printf 'break %s\nhelp quit\n' "$1" >&"${CON[1]}"
 	wait_for is_set
+	works "$CON_PID" 3
 	echo "$2" >&"${STEP[1]}"
 	output=
 	while read -r -t 120 line <&"${CON[0]}"; do
