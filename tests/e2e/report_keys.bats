@@ -52,6 +52,7 @@ print("\n".join(found))' "$@" |
 	"$HEAPTAP" run -q --max-memory 24M -o folded.json -- "$T/new_stacks" 12000 >out 2>&1
 	"$HEAPTAP" run -q -o headed.json -- "$T/headed" one >out 2>&1
 	"$HEAPTAP" run -q -o marks.json -- "$T/headed" marked >out 2>&1
+	"$HEAPTAP" run -q -b inline --sample 4K -o sampled.json -- "$T/leak" >out 2>&1
 	echo 'leak:*' >all
 	"$HEAPTAP" run -q -d 1 --suppressions all -o cut.json -- "$T/leak" >out 2>&1
 	documented >in_manual
