@@ -120,3 +120,20 @@ has_no_map_of_ours() { ! grep -q heaptap "/proc/$1/maps"; }
 	wait_for gone "$TARGET"
 	rmdir "$group"
 }
+
+# By attach heaptap is not the ptracer, and the program goes on after half a second.
+@test "inline: run, heaptap has no CPU for a second: the program waits, and nothing is lost" {
+	local target
+	report=$BATS_TEST_TMPDIR/report.json
+	start "$HEAPTAP" run -q --backend inline --no-scan -d 0 -o "$report" -- "$T/turns" 1000000
+	TAP=$PID
+	wait_for pgrep -P "$TAP" -x turns
+	target=$(pgrep -P "$TAP" -x turns)
+	wait_for has_used "$target" 10
+	kill -STOP "$TAP"
+	wait_for has_used "$target" $(($(ticks "$target") + 100))
+	kill -CONT "$TAP"
+	ended "$TAP" 0
+	nothing_lost
+	is .totals.allocs 4000000
+}

@@ -29,7 +29,9 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
  * sequence: a stamp then takes 2 ns. By the counter, which must wait for earlier loads, it takes 19 ns on a virtual
  * machine.
  */
-enum { FEW_CPUS = 4, MAX_WAIT_NS = 500 * 1000 * 1000 };
+enum { FEW_CPUS = 4 };
+#define MAX_WAIT_NS (500ULL * 1000 * 1000)
+#define OWN_WAIT_NS (5ULL * 1000 * 1000 * 1000)
 
 static bool wants_sequence(void)
 {
@@ -39,11 +41,12 @@ static bool wants_sequence(void)
 
 /*
  * How long a thread waits for room while nothing is read, in rounds. With 100 ms, records were lost where 8 threads at
- * full speed shared two CPUs with a load of 25: heaptap sometimes does not run for so long.
+ * full speed shared two CPUs with a load of 25: heaptap sometimes does not run for so long. Where it is the ptracer it
+ * also reads nothing while it puts code into a program that begins.
  */
 static u64 max_wait_rounds(const struct source_options *o)
 {
-	return o->drops_when_full ? 0 : counter_rounds(MAX_WAIT_NS);
+	return o->drops_when_full ? 0 : counter_rounds(o->stops_at_maps ? OWN_WAIT_NS : MAX_WAIT_NS);
 }
 
 /* @in, NULL = there is no room for it, is the new target's also after an error. */
