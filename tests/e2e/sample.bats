@@ -49,9 +49,10 @@ near() {
 	rounds=20000
 	report=r.json
 	"$HEAPTAP" run -q --backend inline --sample 16K -o r.json -- "$T/sampled" $rounds fork >out 2>&1
-	"$HEAPTAP" run -q -f --backend inline --sample 16K --force -o r.json -- "$T/sampled" $rounds fork >out 2>&1
+	"$HEAPTAP" run -q -f --backend inline --sample 16K --force -o r.json -o r.txt -- "$T/sampled" $rounds fork >out 2>&1
 	[ "$(jq '.processes | length' r.json)" -eq 2 ]
 	[ "$(jq '[.processes[].lost.allocs] | add' r.json)" -eq 0 ]
+	tr "\n" " " <r.txt | grep -qE "^leaks ~.* in 2 of 2 processes; ~"
 	# The child has the sums of its parent, and its own.
 	near child "$(jq '.processes[1].totals.alloc_bytes' r.json)" $((2 * rounds * 4100)) $((2 * rounds * 4000 / 16384))
 	[ "$(jq '.processes[1].totals.alloc_bytes' r.json)" -gt $((rounds * 6000)) ]

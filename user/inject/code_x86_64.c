@@ -371,9 +371,11 @@ static void put_count(struct stub_writer *w, struct stub_jumps *jumps, const str
 	const u8 left = offsetof(struct piece_key, left);
 	u8 size = arg_registers[p->size_arg - 1];
 	/* mov %count, %r11; imul %size, %r11 */
-	const u8 product[] = { 0x49,	   0x89, 0xc3 | arg_registers[(p->count_arg - 1) % MAX_ARG] * RM_ONE,
-			       0x4c,	   0x0f, 0xaf,
-			       0xd8 | size };
+	const u8 product[] = {
+		0x49,	    0x89, 0xc3 | arg_registers[(p->count_arg + MAX_ARG - 1) % MAX_ARG] * RM_ONE,
+		0x4c,	    0x0f, 0xaf,
+		0xd8 | size
+	};
 	/* stc; sbb %size, left(%rax) */
 	const u8 count[] = { 0xf9, 0x48, 0x19, 0x40 | size * RM_ONE, left };
 	const u8 count_product[] = { 0xf9, 0x4c, 0x19, 0x58, left }; /* %r11 */

@@ -360,10 +360,12 @@ static struct overview report_text_sum_up(const struct report *r)
 
 static void text_answer(struct text *t, const struct overview *o)
 {
+	const char *mark = HAS_SAMPLES && report_sample_bytes(t->report) ? "~" : "";
+
 	if (o->nr_leaky) {
 		text_tone_begin(t, TONE_WARN);
 		fprintf(t->out, "leaks %s",
-			human_lost("", o->definite.bytes, o->definite.blocks, o->indirect.bytes,
+			human_lost(mark, o->definite.bytes, o->definite.blocks, o->indirect.bytes,
 				   o->indirect.blocks)
 				.text);
 		text_tone_end(t);
@@ -376,7 +378,7 @@ static void text_answer(struct text *t, const struct overview *o)
 	}
 	if (o->nr_judged && o->nr_judged < o->nr)
 		fprintf(t->out, "; no verdict on %zu", o->nr - o->nr_judged);
-	fprintf(t->out, "; %s live\n", human_bytes(o->live_bytes).text);
+	fprintf(t->out, "; %s%s live\n", mark, human_bytes(o->live_bytes).text);
 }
 
 /* With several processes: one line for each, before the details. */
