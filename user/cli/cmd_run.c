@@ -46,8 +46,8 @@ static void cmd_run_finish(struct run *r)
 		return;
 	r->tracees.is_finished = true;
 	log_status(NULL);
-	/* The ends of children that were left for another tracer. */
-	if (!session_running(r->tracees.session))
+	/* The ends of children that were left for another tracer: the second look is believed. */
+	if (session_running(r->tracees.session) && !session_running(r->tracees.session))
 		debug("run: no process is left");
 	if (r->options->scan != SCAN_NEVER)
 		cmd_run_scan(r, true);

@@ -663,23 +663,34 @@ static bool has_ended_untold(const struct target *t)
 
 size_t session_running(struct session *s)
 {
-	size_t running = 0, nr = s->nr_processes, nr_gone = 0;
+	/* Twice in a row, because the record of an end may wait behind another one that is being written. */
+	enum { DEAD = 2 };
+	size_t running = 0, nr_dead = 0;
+	bool is_read;
 
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
 		if (process_is_over(p))
 			continue;
-		p->is_dead = !session_told(s) && has_ended_untold(p->target);
-		nr_gone += p->is_dead;
-		running += !p->is_dead;
+		if (session_told(s) || !has_ended_untold(p->target))
+			p->nr_dead = 0;
+		else if (p->nr_dead < DEAD)
+			p->nr_dead++;
+		nr_dead += p->nr_dead > 0;
 	}
 	/* The last events of those may still wait in the ring. Once for all: there may be thousands. */
-	if (!nr_gone || session_poll(s))
-		return running;
-	for (size_t i = 0; i < nr; i++)
-		if (s->processes[i]->is_dead && !process_is_over(s->processes[i]))
-			session_ended(s, s->processes[i]->target->pid, -1);
+	is_read = nr_dead && !session_poll(s);
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (process_is_over(p))
+			continue;
+		if (p->nr_dead < DEAD)
+			running++;
+		else if (is_read)
+			session_ended(s, p->target->pid, -1);
+	}
 	return running;
 }
 

@@ -51,7 +51,7 @@ bool session_has_no_allocator(const struct session *s);
 /* An allocator of this kind ("glibc") was found in a process. */
 bool session_has_kind(const struct session *s, const char *kind);
 
-/* How many traced processes still run. Processes that have ended meanwhile are noticed. */
+/* How many traced processes still run. Those that have ended untold are noticed at the second call. */
 size_t session_running(struct session *s);
 /* @pid has ended with @status, as wait(2) gives it. */
 void session_ended(struct session *s, pid_t pid, int status);

@@ -56,7 +56,7 @@ struct process {
 	u32 nr_named;		     /* its first threads, of which session_threads_look() knows enough */
 	u64 sent_allocs, sent_frees; /* heap events, of all images, in a session that forwards */
 	u64 maps_read_ns;
-	bool is_dead; /* session_running() has found that it has ended */
+	u32 nr_dead;  /* times in a row that session_running() has found that it has ended */
 	bool is_gone; /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;
 	bool is_ending;	     /* it calls _exit(), and nobody has looked at it */
