@@ -123,8 +123,7 @@ static int try_inline(struct source **source, const struct source_ops **ops, con
 	int err;
 
 	inlined.is_auto = true;
-	/* The price of breakpoints that ptrace serves needs no measuring. */
-	/* Samples cost so little by inline that nothing is to be found out first. */
+	/* Nothing is to be measured first where breakpoints are served by ptrace, or where blocks are sampled. */
 	inlined.begins_by_bpf = c->code == CODE_LATER && wanted == &source_inline && !c->sample_bytes;
 	inlined.max_cost = c->max_cost;
 	err = why ? -EOPNOTSUPP : wanted->create(source, &inlined, caps);
