@@ -55,18 +55,6 @@ void trace_metrics_fini(struct trace_metrics *tm)
 	free(tm->verdicts);
 }
 
-static void scan_if_older(const struct trace_taking *k, u64 age_ns)
-{
-	u64 now_ns = clock_now_ns();
-
-	if (!k->tm->wants_scan || (k->tm->scan_ns && now_ns - k->tm->scan_ns < age_ns))
-		return;
-	session_scan(k->session, NULL, false);
-	k->tm->scan_ns = now_ns;
-}
-
-/* ---- the table ---- */
-
 static struct trace_verdict *find_verdict(struct trace_metrics *tm, pid_t pid)
 {
 	for (u32 i = 0; i < tm->nr_verdicts; i++)
@@ -75,25 +63,48 @@ static struct trace_verdict *find_verdict(struct trace_metrics *tm, pid_t pid)
 	return NULL;
 }
 
-/* A report has dropped verdicts that the last table had: show them until there are new ones. */
+static int trace_metrics_remember(void *ctx, const struct report *r)
+{
+	struct trace_metrics *tm = ((struct trace_taking *)ctx)->tm;
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		const struct report_process *p = &r->processes[i];
+		struct trace_verdict *v = find_verdict(tm, p->target->pid);
+
+		if (!p->leaks || !p->leaks->has_verdict)
+			continue;
+		if (!v && tm->nr_verdicts < TRACE_METRICS_VERDICTS)
+			v = &tm->verdicts[tm->nr_verdicts++];
+		if (v)
+			*v = (struct trace_verdict){ p->target->pid, p->leaks->result.sums,
+						     (double)clock_ns(CLOCK_REALTIME) / 1e9 };
+	}
+	return 0;
+}
+
+/* The table and the profiles have the same verdicts: a report drops them from the session, so they are kept here. */
+static int scan_if_older(struct trace_taking *k, u64 age_ns)
+{
+	u64 now_ns = clock_now_ns();
+
+	if (!k->tm->wants_scan || (k->tm->scan_ns && now_ns - k->tm->scan_ns < age_ns))
+		return 0;
+	session_scan(k->session, NULL, false);
+	k->tm->scan_ns = now_ns;
+	return session_show(k->session, 0, trace_metrics_remember, k);
+}
+
+/* ---- the table ---- */
+
 static void keep_verdict(struct trace_metrics *tm, struct metrics_process *p)
 {
-	struct trace_verdict *v = find_verdict(tm, p->pid);
+	const struct trace_verdict *v = find_verdict(tm, p->pid);
 
-	if (!p->has_verdict && v) {
-		p->has_verdict = true;
-		p->leaks = v->sums;
-		p->verdict_s = v->time_s;
+	if (!v)
 		return;
-	}
-	if (!p->has_verdict)
-		return;
-	if (tm->scan_ns)
-		p->verdict_s -= (double)(clock_now_ns() - tm->scan_ns) / 1e9;
-	if (!v && tm->nr_verdicts < TRACE_METRICS_VERDICTS)
-		v = &tm->verdicts[tm->nr_verdicts++];
-	if (v)
-		*v = (struct trace_verdict){ p->pid, p->leaks, p->verdict_s };
+	p->has_verdict = true;
+	p->leaks = v->sums;
+	p->verdict_s = v->time_s;
 }
 
 static int take_table(void *ctx, const struct report *r)
@@ -108,10 +119,10 @@ static int trace_metrics_fill_table(void *ctx, struct metrics_table *t)
 	struct trace_taking *k = ctx;
 	int err;
 
-	/* A report may have dropped the verdicts that a profile had found, before any table had them. */
-	scan_if_older(k, k->tm->nr_verdicts ? verdict_every_ns : 0);
 	k->table = t;
-	err = session_show(k->session, 0, take_table, k);
+	err = scan_if_older(k, k->tm->nr_verdicts ? verdict_every_ns : verdict_again_ns);
+	if (!err)
+		err = session_show(k->session, 0, take_table, k);
 	for (size_t i = 0; i < t->nr_processes && !err; i++)
 		keep_verdict(k->tm, &t->processes[i]);
 	return err;
@@ -141,8 +152,7 @@ static int trace_metrics_scan(struct trace_taking *k, pid_t pid)
 {
 	int err = session_show(k->session, pid, trace_metrics_look, k);
 
-	scan_if_older(k, k->has_verdicts ? verdict_again_ns : 0);
-	return err;
+	return err ? err : scan_if_older(k, k->has_verdicts ? verdict_again_ns : 0);
 }
 
 /* Make a report on the process that @key names, all without, and give it to @take. */
@@ -202,9 +212,10 @@ static int trace_metrics_write_page(void *ctx, const struct profile_key *key, FI
 	k->is_data = key->kind == CHANNEL_PAGE_DATA;
 	/* Somebody looks: a verdict is at most a minute old, and there is one again if a report has dropped it. */
 	err = session_show(k->session, key->pid, trace_metrics_look, k);
+	if (!err)
+		err = scan_if_older(k, k->has_verdicts ? verdict_every_ns : verdict_again_ns);
 	if (err)
 		return err;
-	scan_if_older(k, k->has_verdicts ? verdict_every_ns : verdict_again_ns);
 	return trace_metrics_show(k, key, trace_metrics_take_page, why);
 }
 
