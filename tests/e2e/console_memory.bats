@@ -26,8 +26,13 @@ plant() {
 	read -r -t 120 _ at <&"${PLANT[0]}"
 }
 
-# by_gdb FORMAT ADDRESS: the values, without addresses and names in front
-by_gdb() { gdb -p "$TARGET" -batch -nx -ex "x/$1 $2" 2>/dev/null | sed -n 's/^0x[^\t]*:\t//p'; }
+# by_gdb ADDRESS FORMAT...: the values, without addresses and names in front, in a file gdb.FORMAT each
+by_gdb() {
+	local format commands=()
+	for format in "${@:2}"; do commands+=(-ex "echo format $format\n" -ex "x/$format $1"); done
+	gdb -p "$TARGET" -batch -nx "${commands[@]}" 2>/dev/null |
+		awk '/^format / { file = "gdb." $2; next } file && sub(/^0x[^\t]*:\t/, "") { print >file }'
+}
 
 # values: of the last print
 values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
@@ -74,12 +79,11 @@ values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
 @test "print: the values that gdb prints" {
 	planting
 	plant
-	for format in 4xg 8xw 3xh 9xb 2dg 6dw 4db 3uw 5ob 2tb 20c 2ow zg; do
-		by_gdb "$format" "$((at))" >"gdb.$format"
-	done
-	by_gdb fg "$((at + 48))" >gdb.f
+	local formats=(4xg 8xw 3xh 9xb 2dg 6dw 4db 3uw 5ob 2tb 20c 2ow zg)
+	by_gdb "$((at))" "${formats[@]}"
+	by_gdb "$((at + 48))" fg
 	asking "$TARGET" -q
-	for format in 4xg 8xw 3xh 9xb 2dg 6dw 4db 3uw 5ob 2tb 20c 2ow zg; do
+	for format in "${formats[@]}"; do
 		ask "print $at $format"
 		values | diff "gdb.$format" -
 		[ -s "gdb.$format" ]
@@ -91,7 +95,7 @@ values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
 	[ "$(values | tr '\t' ' ')" = '0x0000000200000001 0x0000000400000003' ]
 	ask "print 0x$(printf '%x' $((at + 48))) f"
 	[ "$(values)" = 2.5 ]
-	values | diff gdb.f -
+	values | diff gdb.fg -
 	leave
 	untouched "$TARGET"
 }

@@ -25,7 +25,7 @@ round_trip() {
 	diff <(jq -S "$SAME" recorded.json) <(jq -S "$SAME" again.json) >differences || { head -40 differences; return 1; }
 }
 
-# bats test_tags=core,ptrace,inline
+# bats test_tags=core,ptrace
 @test "events: their list gives the report of the recording: leaks, operators, failures" {
 	round_trip -- "$T/leak"
 	round_trip -- "$T/operators"

@@ -66,7 +66,7 @@ blocks_of() {
 	untouched "$TARGET"
 }
 
-# bats test_tags=core
+# bats test_tags=full
 @test "faults: 10,000 short threads: all that each did (A18)" {
 	traced -d 8 -- "$T/storm" 10000 0
 	[ "$status" -eq 0 ]

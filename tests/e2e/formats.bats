@@ -23,7 +23,7 @@ list_events() {
 	}'
 }
 
-# bats test_tags=core
+# bats test_tags=full
 @test "formats: attach to a program that spends its time in probes is told what --backend inline costs" {
 	not_by_inline "the report compares BPF with it"
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"

@@ -12,7 +12,7 @@ setup() {
 
 teardown() { end_started; }
 
-# bats test_tags=core
+# bats test_tags=full
 @test "inline_follow: a child's leaks are its own, what it got from its parent is known (A16)" {
 	counted --backend inline -f -- "$T/fork" 20
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
@@ -175,6 +175,7 @@ calls() { jq -r '.processes[] | [.comm, .totals.allocs, .totals.frees, .totals.u
 }
 
 # A program that is left to its debugger runs on while heaptap looks.
+# bats test_tags=full
 @test "inline_follow: a debugger and its program: no call is missed in silence (A14)" {
 	command -v gdb >/dev/null || skip "gdb is not installed"
 	# shellcheck disable=SC2016 # the shell that is traced expands this

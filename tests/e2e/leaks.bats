@@ -287,7 +287,7 @@ every_kind_of() {
 	is .scan null
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace
 @test "leaks: attach: every kind" {
 	kinds
 	patient "$TARGET"
@@ -324,7 +324,6 @@ copied_by() {
 	copied_by fork
 }
 
-# bats test_tags=ptrace,inline
 @test "leaks: attach --snapshot precopy: every kind, copied while it runs; the target is not watched afterwards (A12)" {
 	copied_by precopy
 }
@@ -756,6 +755,7 @@ has_found() { jq -se 'any(.[].processes[0].scan; .definite.blocks > 0)' "$BATS_T
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "leaks: redis under load without it: nothing definite" {
 	redis NOTHING=1
 	run "$HEAPTAP" attach -q --scan --max-pause 60s -i 1s -t 5s -o "$BATS_TEST_TMPDIR/r.%n.json" "$TARGET"

@@ -28,6 +28,7 @@ same_reports() {
 	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report"
 }
 
+# bats test_tags=full
 @test "ptrace: same reports as by BPF: a leaking program, linked in all ways" {
 	local variant
 	for variant in "" -static -static-pie -nopie -stripped -musl -musl-static -32 -32-static; do

@@ -180,7 +180,7 @@ told_static() {
 	is .totals.peak_bytes "$(jq .totals.peak_bytes "$BATS_TEST_TMPDIR/count.json")"
 }
 
-# bats test_tags=ptrace,inline
+# bats test_tags=ptrace
 @test "run: ends with the program's status" {
 	for how in "return 3" "exit 4" "_exit 5" "quick_exit 6" "pthread_exit 7" "return 0"; do
 		traced -- "$T/exitcodes" $how

@@ -34,7 +34,6 @@ by_all_levels() {
 
 # bats test_tags=core,full
 @test "stacks: gcc, all levels, with frame pointers" { by_all_levels gcc fp; }
-# bats test_tags=ptrace,inline
 @test "stacks: gcc, all levels, without frame pointers" { by_all_levels gcc nofp; }
 # bats test_tags=full
 @test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }

@@ -54,11 +54,11 @@ attached_and_detached() {
 # scanned [OPTIONS]: by a heaptap that has not traced the target
 scanned() { "$HEAPTAP" scan --force --max-pause 60s "$@" "$TARGET" >/dev/null 2>&1 || [ "$?" -le 5 ]; }
 
-# bats test_tags=core,ptrace,inline
+# bats test_tags=core,ptrace
 @test "waits: verdict after verdict: none fails, signals still end them, limits are kept (T1)" {
 	waiting
 	attached --force --scan -i 100ms "$TARGET"
-	stopped 10
+	stopped 5
 	asked "signal 20" "handled 20, EINTR 20"
 	asked "limits 2" over
 	detach
@@ -69,7 +69,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$@" "$TARGET" >/dev/null 2>
 @test "waits: a copy by fork for each verdict (T1)" {
 	waiting
 	attached --force --scan -i 100ms --snapshot fork "$TARGET"
-	stopped 10
+	stopped 5
 	asked "signal 20" "handled 20, EINTR 20"
 	detach
 	all_went_on
@@ -79,7 +79,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$@" "$TARGET" >/dev/null 2>
 @test "waits: a copy made ahead for each verdict (T1)" {
 	waiting
 	attached --force --scan -i 100ms --snapshot precopy "$TARGET"
-	stopped 10
+	stopped 5
 	asked "signal 20" "handled 20, EINTR 20"
 	detach
 	all_went_on
@@ -108,7 +108,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$@" "$TARGET" >/dev/null 2>
 	listening
 	answers ready
 	TARGET=$(pgrep -P "$WAITS_PID" -x waits)
-	stopped 10
+	stopped 5
 	asked "signal 20" "handled 20, EINTR 20"
 	asked "limits 2" over
 	all_went_on
