@@ -694,3 +694,22 @@ execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
 	kill -TERM "$TARGET"
 	ended "$TARGET" 0
 }
+
+# bats test_tags=ptrace
+@test "attach: run -p traces a process from the start of a program to its end, whose status it has" {
+	cd "$BATS_TEST_TMPDIR"
+	mkfifo go
+	stepping
+	step "alloc 10 100"
+	start "$HEAPTAP" run -q -o r.json -p "$TARGET" -- sh -c 'echo begun; read line <go; exit 7'
+	wait_for grep -q begun "$PWD"/*.out
+	step "alloc 20 1000"
+	echo on >go
+	ended "$PID" 7
+	step "alloc 10 100"
+	jq -e --argjson pid "$TARGET" '.processes | length == 1 and .[0].pid == $pid
+		and (.[0].totals | .allocs == 20 and .alloc_bytes == 20000) and (.[0].ended | not)' r.json
+	# Neither the program nor heaptap stays if there is nothing to trace.
+	run -4 "$HEAPTAP" run -p 999999 -- sh -c 'echo >ran'
+	[ ! -e ran ]
+}

@@ -284,6 +284,38 @@ ALL="r.csv r.speedscope.json r.massif"
 	diff plain <(cd packed && "$HEAPTAP" diff -n 0 leak.json leak_kinds.json | tail -n +2)
 }
 
+# stripped FILE: the report without the names of its frames, as an agent writes it
+stripped() {
+	command jq 'del(.sources, .functions) | .frames |= map(select(.inlined | not) | del(.function, .line))
+		| .processes[].stacks |= map(del(.place))' "$1"
+}
+
+@test "formats: report names a JSON report without names, with the files of --sysroot, and only the right ones" {
+	mkdir root
+	cp "$T/leak" "$T/leak_kinds" .
+	"$HEAPTAP" run -q -o whole.json -- ./leak >out 2>err
+	# The rest of an inlined call has the place of it, so without any here each frame stays.
+	command jq -e '[.frames[] | select(.inlined)] == []' whole.json
+	stripped whole.json >bare.json
+	run ! grep -q main bare.json
+	mv leak root/
+	"$HEAPTAP" report -q --sysroot root -o named.json -o named.txt bare.json
+	told() { jq -S '.processes[0] | [.pid, .totals, .functions, .stacks]' "$1"; }
+	diff <(told whole.json) <(told named.json)
+	grep -q '^leak (pid .*): .* leaked in .* live in .* allocated in' named.txt
+	grep -q '^#1 .* leaked in .*, by calloc from open_session (leak.c:' named.txt
+	"$HEAPTAP" report -q --sysroot root -o again.json named.json
+	diff <(told whole.json) <(told again.json)
+	# Another file of that name: said by its path, and no name is taken from it.
+	mv leak_kinds root/leak
+	"$HEAPTAP" report -q --sysroot root -o wrong.json bare.json 2>err
+	grep -q "$PWD/leak: .* (its build ID differs): no names from it" err
+	jq -e '[.processes[0].stacks[].frames[] | select(.module | endswith("/leak")) | .function] | all(. == null)' wrong.json
+	jq -e '.stale_modules == 1' wrong.json
+	run -2 "$HEAPTAP" report -o page.html bare.json
+	[[ $output == *'can be written as .json and .txt only'* ]]
+}
+
 @test "formats: callers by file: the sums are those of the process, in text and JSON" {
 	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/dlopen" "$T" >out 2>err
 	jq -e '.processes[0] | (.modules | length) > 2

@@ -58,7 +58,8 @@ mistakes() {
 		4|attach $T/leak|no process runs this file; 'heaptap run $T/leak' starts it
 		4|attach twirling|did you mean twirling-it
 		4|report $BATS_TEST_TMPDIR/data|is no kind of record: 'heaptap report --events' prints
-		4|report $BATS_TEST_TMPDIR/saved.json|'heaptap diff' reads reports
+		4|report $BATS_TEST_TMPDIR/saved.json|is no report of heaptap
+		4|console $BATS_TEST_TMPDIR/saved.json|'heaptap diff' read reports
 		4|report $BATS_TEST_TMPDIR/none|No such file or directory
 	END
 }

@@ -221,7 +221,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 int cmd_attach(const struct options *o)
 {
 	struct attach a = { .options = o, .tracees.options = o };
-	const struct tracing_command command = { .joins_targets = joins_targets(o),
+	const struct tracing_command command = { .attaches = true,
+						 .joins_targets = joins_targets(o),
 						 .wants_end = !IS_AGENT && o->scan != SCAN_NEVER,
 						 .work = attach_and_trace,
 						 .ctx = &a };

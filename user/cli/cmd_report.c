@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heaptap report: the report on a recording or a list of events, without a target. */
+/* heaptap report: the report on a recording, a list of events or a JSON report, without a target. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "user/cli/commands.h"
 #include "user/lib/log.h"
@@ -9,11 +10,21 @@
 #include "user/cli/foreign_file.h"
 #include "user/cli/options_rooms.h"
 #include "user/cli/page_file.h"
+#include "user/cli/report_saved.h"
 #include "user/cli/rights.h"
 #include "user/cli/series_command.h"
 #include "user/report/output.h"
+#include "user/report/saved.h"
 #include "user/session/session.h"
 #include "user/session/session_replay.h"
+
+/* Of what comes through a pipe nothing may be read here. */
+static bool is_saved_report(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && saved_is_json(path) == 1;
+}
 
 int cmd_report(const struct options *o)
 {
@@ -29,6 +40,8 @@ int cmd_report(const struct options *o)
 		error("report: %s: no recording of heaptap but %s", o->args[0], foreign);
 		return STATUS_NO_TARGET;
 	}
+	if (is_saved_report(o->args[0]))
+		return report_saved(o);
 	if (o->events && (o->has_between || o->outputs.nr || o->open)) {
 		error("report: --events lists all events on standard output; remove --%s",
 		      o->has_between ? "between"

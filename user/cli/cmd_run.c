@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/cli/attach.h"
 #include "user/cli/commands.h"
 #include "user/cli/options.h"
 #include "user/session/control.h"
@@ -16,6 +17,7 @@
 #include "user/lib/status.h"
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
+#include "user/session/code_choice.h"
 #include "user/source/perturb.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
@@ -29,10 +31,17 @@ struct run {
 	const struct options *options;
 	struct tracees tracees; /* its launch is owned */
 	struct launch_options launching;
-	char **env;	   /* owned; of the program; NULL = ours */
-	char *user;	   /* owned; who runs the program; NULL = as we are */
+	char **env; /* owned; of the program; NULL = ours */
+	char *user; /* owned; who runs the program; NULL = as we are */
+	struct code_choice choice;
 	bool is_unwritten; /* a report could not be written, which was logged */
 };
+
+/* Are other processes traced, while the program runs? */
+static bool cmd_run_attaches(const struct run *r)
+{
+	return !IS_AGENT && r->options->targets.nr;
+}
 
 static void cmd_run_scan(struct run *r, bool is_last)
 {
@@ -143,6 +152,8 @@ static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct
 	cmd_run_handle(r, c, event, sig);
 	if (!r->tracees.is_finished)
 		session_bound_ended(r->tracees.session);
+	if (cmd_run_attaches(r) && !r->tracees.is_finished)
+		code_choice_round(&r->choice, r->tracees.session, r->options->max_cost, r->options->quiet);
 	if (!r->tracees.is_finished && session_is_enough(r->tracees.session))
 		control_stop_soon(c);
 	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
@@ -177,8 +188,8 @@ static void cmd_run_follow(struct run *r, struct control *c)
 	control_listen(c);
 	control_start_clocks(c);
 	launch_start(r->tracees.launch);
-	/* Nothing is traced, but as its tracer heaptap would keep LeakSanitizer in the program from its work. */
-	if (!r->tracees.is_attached && launch_leave(r->tracees.launch))
+	/* It is not traced, but as its tracer heaptap would keep LeakSanitizer in the program from its work. */
+	if ((!r->tracees.is_attached || cmd_run_attaches(r)) && launch_leave(r->tracees.launch))
 		debug("run: detached from the program");
 	while (!launch_poll(r->tracees.launch))
 		cmd_run_go_on(r, c, &p);
@@ -187,10 +198,12 @@ static void cmd_run_follow(struct run *r, struct control *c)
 	if (!r->tracees.is_finished) {
 		if (session_poll(r->tracees.session))
 			debug("run: no more events");
-		session_ended(r->tracees.session, launch_pid(r->tracees.launch),
-			      launch_status(r->tracees.launch));
+		if (!cmd_run_attaches(r))
+			session_ended(r->tracees.session, launch_pid(r->tracees.launch),
+				      launch_status(r->tracees.launch));
 	}
-	if (r->tracees.is_attached && !r->tracees.is_finished && r->options->follow && !r->options->no_wait)
+	if (!cmd_run_attaches(r) && r->tracees.is_attached && !r->tracees.is_finished && r->options->follow &&
+	    !r->options->no_wait)
 		await_children(r, c, &p);
 	/* The last ones may have ended since the last round. */
 	if (!r->tracees.is_finished)
@@ -267,7 +280,7 @@ static int cmd_run_prepare(void *ctx, struct session *s)
 		.argv = o->args,
 		.cwd = o->cwd,
 		/* The source decides which children it traces; watch them all. */
-		.max_children = o->follow ? UINT32_MAX : 0,
+		.max_children = o->follow && !cmd_run_attaches(r) ? UINT32_MAX : 0,
 	};
 	if (!IS_AGENT && o->perturb && perturb_env(&r->env, environ))
 		return launch_error(-ENOMEM);
@@ -276,23 +289,51 @@ static int cmd_run_prepare(void *ctx, struct session *s)
 		return launch_error(err);
 	r->launching.env = r->env;
 	r->launching.user = r->user;
-	r->launching.tracer = session_tracer(s, &r->launching.source);
+	if (!cmd_run_attaches(r))
+		r->launching.tracer = session_tracer(s, &r->launching.source);
 	err = launch_prepare(&r->tracees.launch, &r->launching);
 	return err ? launch_error(err) : STATUS_DONE;
+}
+
+static void cmd_run_let_be(void *ctx, pid_t pid)
+{
+	(void)ctx;
+	(void)pid;
+}
+
+static void cmd_run_let_end(void *ctx, pid_t pid, int status)
+{
+	(void)ctx;
+	(void)pid;
+	(void)status;
+}
+
+/* Trace the processes of --pid. The program is a clock, of which nothing is reported. An exit status. */
+static int cmd_run_attach(struct run *r, struct launch_hooks *hooks)
+{
+	int status = attach_targets(r->tracees.session, r->options);
+
+	*hooks = (struct launch_hooks){ .exec = cmd_run_let_be,
+					.mapped = cmd_run_let_be,
+					.exiting = cmd_run_let_end,
+					.ended = cmd_run_let_end };
+	r->tracees.is_attached = status == STATUS_DONE;
+	r->tracees.is_for_ends = true;
+	return status;
 }
 
 /* With a session and a control: the program's exit status, or ours. */
 static int run_program(void *ctx, const struct options *o, struct session *s, struct control *c)
 {
 	struct run *r = ctx;
-	const struct launch_hooks hooks = tracees_hooks(&r->tracees);
-	int status, err;
+	struct launch_hooks hooks = tracees_hooks(&r->tracees);
+	int status = cmd_run_attaches(r) ? cmd_run_attach(r, &hooks) : STATUS_DONE, err;
 
 	(void)s;
-	err = launch_begin(r->tracees.launch, &r->launching, &hooks);
-	if (err) {
+	err = status == STATUS_DONE ? launch_begin(r->tracees.launch, &r->launching, &hooks) : 0;
+	if (err || status != STATUS_DONE) {
 		launch_free(take_ptr(r->tracees.launch));
-		return launch_error(err);
+		return err ? launch_error(err) : status;
 	}
 	control_begin(c, launch_pid(r->tracees.launch));
 	if (!r->tracees.is_attached)
@@ -308,9 +349,11 @@ static int run_program(void *ctx, const struct options *o, struct session *s, st
 int cmd_run(const struct options *o)
 {
 	struct run r = { .options = o, .tracees.options = o };
-	const struct tracing_command command = {
-		.is_launch = true, .prepare = cmd_run_prepare, .work = run_program, .ctx = &r
-	};
+	const struct tracing_command command = { .attaches = cmd_run_attaches(&r),
+						 .is_launch = true,
+						 .prepare = cmd_run_prepare,
+						 .work = run_program,
+						 .ctx = &r };
 	int status = tracing_run(o, &command);
 
 	/* If it was not even begun. */

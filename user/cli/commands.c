@@ -37,10 +37,10 @@ const struct command commands[] = {
 		"mark", "PID|NAME MARKER",
 		"name this moment in the recording of a process, or in the one that the heaptap PID makes",
 		cmd_mark, 2, 2),
-	[REPORT] = COMMAND_OF_HOST(
-		"report", "FILE|DIRECTORY",
-		"report on a recording or a list of events; or the growth over a directory of reports",
-		cmd_report, 1, 1),
+	[REPORT] = COMMAND_OF_HOST("report", "FILE|DIRECTORY",
+				   "report on a recording or a list of events; names for a JSON report; "
+				   "or the growth over a directory of reports",
+				   cmd_report, 1, 1),
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
 		    "on the target: trace for a 'heaptap connect' elsewhere, which counts and reports",
 		    cmd_serve, 1, SIZE_MAX },

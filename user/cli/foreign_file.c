@@ -33,7 +33,7 @@ const char *foreign_file(const char *path)
 	const char *name = path_name(path);
 	auto_close int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	char head[HEAD_BYTES + 1] = "";
-	ssize_t len = fd < 0 ? -1 : read(fd, head, HEAD_BYTES);
+	ssize_t len = fd < 0 ? -1 : pread(fd, head, HEAD_BYTES, 0); /* takes nothing from a pipe */
 
 	for (size_t i = 0; len > 0 && i < ARRAY_SIZE(kinds); i++) {
 		const char *part = kinds[i].name;

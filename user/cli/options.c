@@ -147,8 +147,9 @@ OF_HOST_FN const char *format_choice(size_t i)
 /* clang-format off */
 const struct option_row option_rows[] = {
 	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
-	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
-	  .is_only_typed = true, HELP("a target: the same as the argument; may be repeated") },
+	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM) | (IS_AGENT ? 0 : IN(RUN)),
+	  .is_only_typed = true, HELP("a target: the same as the argument, but for run: trace it while PROGRAM runs; "
+		  "may be repeated") },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING | IN(SYSTEM), HELP("source of events; inline puts code into the target") },
 	OF_HOST({ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,

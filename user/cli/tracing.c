@@ -135,14 +135,14 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	so.wants_residence = true;
 	so.source.joins_targets = command->joins_targets;
 	so.source.wants_end = command->wants_end;
-	so.source.code = is_launch ? CODE_FIRST : CODE_LATER;
+	so.source.code = command->attaches ? CODE_LATER : CODE_FIRST;
 	err = recorder_check(&so.recorder);
 	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (err)
 		goto out;
 	status = STATUS_IMPOSSIBLE;
 	tracing_choose_backend(&so);
-	if (session_new(&s, &so, outs, is_launch))
+	if (session_new(&s, &so, outs, !command->attaches))
 		goto out;
 	if (so.between)
 		session_span_set(s, so.between);

@@ -238,6 +238,9 @@ static int open_names(struct symbolizer *s, struct module_names *n, const struct
 	if (err) {
 		n->is_absent = err != -EPIPE && err != -EAGAIN && err != -ENOMEM;
 		s->nr_stale += err == -ESTALE;
+		if (err == -ESTALE)
+			warn("symbol: %s: the file here is not the mapped one (%s differs): no names from it",
+			     m->path, m->build_id_len ? "its build ID" : "its inode");
 		if (n->is_absent && err != -ENOENT)
 			debug("symbol: no names for %s: %s", m->path, strerror(-err));
 		return n->is_absent ? 0 : err;

@@ -258,3 +258,11 @@ int json_tables_write(struct json *j, struct json_tables *t)
 	json_array_end(j);
 	return err;
 }
+
+void json_tables_count(const struct json_tables *t, size_t *nr, size_t *nr_unnamed)
+{
+	*nr = t->nr_frames;
+	*nr_unnamed = 0;
+	for (size_t i = 0; i < t->nr_frames; i++)
+		*nr_unnamed += t->frames[i].function == NONE;
+}

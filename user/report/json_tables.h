@@ -29,3 +29,6 @@ int json_tables_stack(struct json_tables *t, const struct report_process *p, con
 
 /* Write the tables: keys "modules", "sources", "functions", "frames" and "backtraces". 0 or -ENOMEM. */
 int json_tables_write(struct json *j, struct json_tables *t) __must_check;
+
+/* How many frames have been written, and how many of them have no function. */
+void json_tables_count(const struct json_tables *t, size_t *nr, size_t *nr_unnamed);

@@ -4,6 +4,7 @@
 
 #include "user/lib/json_read.h"
 #include "user/report/saved.h"
+#include "user/target/module.h"
 
 /* A frame as a report has it. */
 struct saved_frame {
@@ -48,6 +49,21 @@ int saved_add_frame(struct saved_reading *r, const struct saved_frame *frame) __
 /* Read the tables of @text, wherever they are, to r->tables. 0, -ENOMEM, or -EBADMSG as from saved_read(). */
 int saved_tables_read(struct saved_reading *r, const char *text, size_t len) __must_check;
 void saved_tables_free(struct saved_tables *t);
+
+/* A frame of a stack as a place in a file. */
+struct saved_place {
+	u64 offset;
+	u32 module; /* its number in the tables */
+	bool has_module;
+	bool is_inlined; /* into the next frame, which has the same place */
+};
+
+u32 saved_tables_modules(const struct saved_tables *t); /* how many */
+u32 saved_tables_stacks(const struct saved_tables *t);
+/* File @i of the tables: its path, which is borrowed, and its build ID. */
+void saved_tables_module(const struct saved_tables *t, u32 i, struct module *out);
+/* Frame @i of stack @number. 0; -ENOENT behind the last one; or -EBADMSG if the tables lack something. */
+int saved_tables_place(struct saved_reading *r, u32 number, u32 i, struct saved_place *out) __must_check;
 
 /* Append the frames of stack @number of the tables to those of the caller. */
 int saved_tables_stack(struct saved_reading *r, u64 number) __must_check;

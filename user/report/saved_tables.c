@@ -23,9 +23,10 @@ struct texts {
 	u32 nr, max;
 };
 
-struct table_frame {
+struct saved_table_frame {
 	u32 function, module; /* numbers; NONE = unknown */
 	u64 offset;
+	bool is_inlined;
 };
 
 struct backtrace {
@@ -34,9 +35,9 @@ struct backtrace {
 };
 
 struct saved_tables {
-	bool is_known; /* the schema */
-	struct texts modules, functions;
-	struct table_frame *frames; /* owned */
+	bool is_known;				    /* the schema */
+	struct texts modules, build_ids, functions; /* the first two have the same numbers */
+	struct saved_table_frame *frames;	    /* owned */
 	u32 nr_frames, max_frames;
 	struct backtrace *stacks; /* owned */
 	u32 nr_stacks, max_stacks;
@@ -56,6 +57,7 @@ void saved_tables_free(struct saved_tables *t)
 	if (!t)
 		return;
 	texts_free(&t->modules);
+	texts_free(&t->build_ids);
 	texts_free(&t->functions);
 	free(t->frames);
 	free(t->stacks);
@@ -86,6 +88,8 @@ static int set_text(struct saved_reading *r, struct texts *t, enum json_token to
 
 static int on_module_member(struct saved_reading *r, const char *key, enum json_token token)
 {
+	if (!strcmp(key, "build_id"))
+		return set_text(r, &r->tables->build_ids, token);
 	return strcmp(key, "path") ? saved_skip(r, token) : set_text(r, &r->tables->modules, token);
 }
 
@@ -98,6 +102,8 @@ static int saved_tables_on_module(struct saved_reading *r, enum json_token token
 {
 	int err = add_unknown(r, &r->tables->modules);
 
+	if (!err)
+		err = add_unknown(r, &r->tables->build_ids);
 	return err ? err : saved_object(r, token, on_module_member);
 }
 
@@ -122,12 +128,14 @@ static int read_index(struct saved_reading *r, enum json_token token, u32 *out)
 
 static int on_frame_member(struct saved_reading *r, const char *key, enum json_token token)
 {
-	struct table_frame *f = &r->tables->frames[r->tables->nr_frames - 1];
+	struct saved_table_frame *f = &r->tables->frames[r->tables->nr_frames - 1];
 
 	if (!strcmp(key, "function"))
 		return read_index(r, token, &f->function);
 	if (!strcmp(key, "module"))
 		return read_index(r, token, &f->module);
+	if (!strcmp(key, "inlined"))
+		f->is_inlined = token == JSON_TRUE;
 	if (strcmp(key, "offset") || token != JSON_STRING)
 		return saved_skip(r, token);
 	f->offset = strtoull(r->json.text, NULL, 16);
@@ -142,7 +150,7 @@ static int saved_tables_on_frame(struct saved_reading *r, enum json_token token)
 		return saved_wrong(r, too_long);
 	if (array_reserve(t->frames, t->max_frames, (size_t)t->nr_frames + 1))
 		return -ENOMEM;
-	t->frames[t->nr_frames++] = (struct table_frame){ .function = NONE, .module = NONE };
+	t->frames[t->nr_frames++] = (struct saved_table_frame){ .function = NONE, .module = NONE };
 	return saved_object(r, token, on_frame_member);
 }
 
@@ -225,6 +233,62 @@ static bool is_bad(u32 number, u32 nr)
 	return number != NONE && number >= nr;
 }
 
+u32 saved_tables_modules(const struct saved_tables *t)
+{
+	return t->modules.nr;
+}
+
+u32 saved_tables_stacks(const struct saved_tables *t)
+{
+	return t->nr_stacks;
+}
+
+static u8 saved_tables_digit(char c)
+{
+	return (u8)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+}
+
+void saved_tables_module(const struct saved_tables *t, u32 i, struct module *out)
+{
+	const char *id = text_of(&t->build_ids, i);
+	size_t len = strspn(id, "0123456789abcdefABCDEF");
+
+	*out = (struct module){ .fd = -1, .path = t->modules.list[i] ? t->modules.list[i] : (char *)"" };
+	if (id[len] || len % 2 || len > 2 * BUILD_ID_MAX)
+		return;
+	out->build_id_len = (u8)(len / 2);
+	for (size_t k = 0; k < len / 2; k++)
+		out->build_id[k] =
+			(u8)(saved_tables_digit(id[2 * k]) << 4 | saved_tables_digit(id[2 * k + 1]));
+}
+
+/* Frame @i of the stack @s, or NULL if the tables lack something. */
+static const struct saved_table_frame *saved_tables_frame(struct saved_reading *r, const struct backtrace *s,
+							  u32 i)
+{
+	const struct saved_tables *t = r->tables;
+	u32 at = t->numbers[s->first + i];
+	const struct saved_table_frame *f = at < t->nr_frames ? &t->frames[at] : NULL;
+
+	if (f && !is_bad(f->function, t->functions.nr) && !is_bad(f->module, t->modules.nr))
+		return f;
+	return saved_wrong(r, "a table lacks a frame, a function or a file of a stack") ? NULL : f;
+}
+
+int saved_tables_place(struct saved_reading *r, u32 number, u32 i, struct saved_place *out)
+{
+	const struct backtrace *s = &r->tables->stacks[number];
+	const struct saved_table_frame *f;
+
+	if (i >= s->nr)
+		return -ENOENT;
+	f = saved_tables_frame(r, s, i);
+	if (!f)
+		return -EBADMSG;
+	*out = (struct saved_place){ f->offset, f->module, f->module != NONE, f->is_inlined };
+	return 0;
+}
+
 int saved_tables_stack(struct saved_reading *r, u64 number)
 {
 	const struct saved_tables *t = r->tables;
@@ -232,11 +296,10 @@ int saved_tables_stack(struct saved_reading *r, u64 number)
 	int err = s ? 0 : saved_wrong(r, "there is no backtrace of this number");
 
 	for (u32 i = 0; s && i < s->nr && !err; i++) {
-		u32 at = t->numbers[s->first + i];
-		const struct table_frame *f = at < t->nr_frames ? &t->frames[at] : NULL;
+		const struct saved_table_frame *f = saved_tables_frame(r, s, i);
 
-		if (!f || is_bad(f->function, t->functions.nr) || is_bad(f->module, t->modules.nr))
-			return saved_wrong(r, "a table lacks a frame, a function or a file of a stack");
+		if (!f)
+			return -EBADMSG;
 		r->frame = (struct saved_frame){ .function = "" };
 		saved_copy_text(r->frame.function, sizeof(r->frame.function),
 				text_of(&t->functions, f->function));

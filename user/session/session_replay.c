@@ -251,8 +251,8 @@ static int session_replay_read_file(struct session *s, const char *path)
 		return -EINVAL;
 	}
 	if (first == '{') {
-		error("%s: %s: is neither a recording nor a list of events; 'heaptap diff' reads reports "
-		      "saved as JSON",
+		error("%s: %s: is neither a recording nor a list of events; 'heaptap report FILE' and "
+		      "'heaptap diff' read reports saved as JSON",
 		      s->options->command, path);
 		return -EINVAL;
 	}
