@@ -33,6 +33,7 @@ struct tcmalloc {
 	taddr_t data_start, data_end; /* of the file */
 	taddr_t root;
 	u32 shift, leaf_bits; /* of a page of tcmalloc; of the map */
+	u32 nr_looks;	      /* of the search */
 	struct census_runs runs;
 	u32 sizes[TCMALLOC_MAX_CLASSES]; /* of blocks, by class */
 	u32 nr_classes;			 /* the first has no size */

@@ -15,10 +15,11 @@
 enum {
 	PAGE = TCMALLOC_PAGE,
 	PAGE_WORDS = PAGE / 8,
-	MIN_RIGHT = 3,	  /* words that prove a map */
-	MAX_TRIES = 8,	  /* pages of a leaf */
-	ENOUGH_WRONG = 8, /* words of a page that prove that it is no part of a leaf */
-	MAX_LEAVES = 128, /* in a page of the root: a leaf is for 1 GiB or more, and data has many pointers */
+	MIN_RIGHT = 3,	      /* words that prove a map */
+	MAX_TRIES = 8,	      /* pages of a leaf */
+	ENOUGH_WRONG = 8,     /* words of a page that prove that it is no part of a leaf */
+	MAX_LOOKS = 1 << 14,  /* pages of what may be leaves, in all */
+	MIN_DATA = 256 << 10, /* the smallest root */
 	MAX_DATA = 64 << 20,
 	SPAN_WORDS = 6,
 	CLASS_SHIFT = 16,
@@ -69,10 +70,11 @@ static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t lea
 {
 	u64 words[PAGE_WORDS], first = (at - leaf) / 8, mask = (1ULL << t->leaf_bits) - 1, base = 0;
 	size_t nr = tcmalloc_read_words(t, at, words), nr_words = 0, nr_right = 0;
+	bool is_placed = false;
 
+	t->nr_looks++;
 	for (size_t i = 0; i < nr; i++) {
 		struct tcmalloc_span s;
-		u64 page = base + first + i;
 
 		/* Each look is a call of the system, and the process may stand meanwhile. */
 		if (!nr_right && nr_words >= ENOUGH_WRONG)
@@ -80,12 +82,12 @@ static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t lea
 		nr_words += words[i] != 0;
 		if (!words[i] || !tcmalloc_read_span(t, words[i], &s))
 			continue;
-		if (!base && (s.start & mask) == first + i && s.start > mask) {
-			base = s.start & ~mask;
+		if (!is_placed && (s.start & mask) == first + i) {
+			is_placed = true;
+			base = s.start & ~mask; /* 0: brk of a program with fixed addresses */
 			t->root = slot - (base >> t->leaf_bits) * 8;
-			page = s.start;
 		}
-		nr_right += base && page - s.start < s.nr;
+		nr_right += is_placed && base + first + i - s.start < s.nr;
 	}
 	/* Words of earlier spans remain, and are few. */
 	if (nr_right >= MIN_RIGHT && nr_right > nr_words / 2)
@@ -93,15 +95,20 @@ static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t lea
 	return nr_words ? -ENOENT : -ENODATA;
 }
 
+/*
+ * Is a leaf at @leaf, which the word at @slot leads to? tcmalloc takes memory for its books in multiples of pages, so
+ * leaves begin with a page.
+ */
 static bool tcmalloc_find_try_leaf(struct tcmalloc *t, taddr_t slot, taddr_t leaf)
 {
-	const struct snapshot_map *map = leaf % 8 ? NULL : snapshot_map_find(t->w->snap, leaf);
+	const struct snapshot_map *map = snapshot_map_find(t->w->snap, leaf);
 	taddr_t end = leaf + tcmalloc_find_leaf_bytes(t), at = leaf;
 	int err = -ENOENT;
 
 	if (!map || !census_is_anonymous(map) || map->end < end)
 		return false;
-	for (int tries = 0; tries < MAX_TRIES && at < end && err && err != -ENOTSUP;
+	for (int tries = 0;
+	     tries < MAX_TRIES && at < end && err && err != -ENOTSUP && t->nr_looks < MAX_LOOKS;
 	     at = (at / PAGE + 1) * PAGE) {
 		taddr_t next = snapshot_next(t->w->snap, at, end);
 
@@ -112,16 +119,26 @@ static bool tcmalloc_find_try_leaf(struct tcmalloc *t, taddr_t slot, taddr_t lea
 	return !err && t->root >= t->data_start && t->root + root_bytes(t) <= t->data_end;
 }
 
+static bool tcmalloc_find_try_shifts(struct tcmalloc *t, taddr_t slot, taddr_t leaf)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(shifts); k++) {
+		t->shift = shifts[k];
+		t->leaf_bits = (TCMALLOC_ADDRESS_BITS - t->shift + 1) / 2;
+		if (tcmalloc_find_try_leaf(t, slot, leaf))
+			return true;
+	}
+	return false;
+}
+
 static int tcmalloc_find_in_data(struct tcmalloc *t)
 {
-	for (taddr_t page = t->data_start; page < t->data_end; page += PAGE) {
+	for (taddr_t page = t->data_start; page < t->data_end && t->nr_looks < MAX_LOOKS; page += PAGE) {
 		u64 words[PAGE_WORDS];
-		size_t nr = tcmalloc_read_words(t, page, words), nr_words = 0;
+		size_t nr = tcmalloc_read_words(t, page, words);
 
 		for (size_t i = 0; i < nr; i++)
-			nr_words += words[i] != 0;
-		for (size_t i = 0; i < nr && nr_words <= MAX_LEAVES; i++)
-			if (words[i] && tcmalloc_find_try_leaf(t, page + i * 8, words[i]))
+			if (words[i] && words[i] % PAGE == 0 &&
+			    tcmalloc_find_try_shifts(t, page + i * 8, words[i]))
 				return tcmalloc_find_caches(t);
 		if (census_check_time(t->w))
 			return -ETIME;
@@ -140,13 +157,9 @@ int tcmalloc_find(struct tcmalloc *t)
 		t->data_start = snap->maps[i].start;
 		/* In the variant for debugging each block has a header. */
 		t->data_end = strstr(snap->maps[i].path, "_debug.so") ? 0 : census_bss_end(snap, i);
-		for (size_t k = 0; k < ARRAY_SIZE(shifts) && err == -ENOENT; k++) {
-			t->shift = shifts[k];
-			t->leaf_bits = (TCMALLOC_ADDRESS_BITS - t->shift + 1) / 2;
-			if (t->data_end && t->data_end - t->data_start >= root_bytes(t) &&
-			    t->data_end - t->data_start <= MAX_DATA)
-				err = tcmalloc_find_in_data(t);
-		}
+		if (t->data_end && t->data_end - t->data_start >= MIN_DATA &&
+		    t->data_end - t->data_start <= MAX_DATA)
+			err = tcmalloc_find_in_data(t);
 	}
 	return err;
 }
