@@ -93,7 +93,7 @@ static __always_inline bool call_send(const struct call *c, const struct infligh
 static __always_inline u64 call_take_stack(const struct call *c, const struct inflight *t,
 					   const struct call_probe *p, u32 how)
 {
-	return stack_take((const struct pt_regs *)c, t, word_bytes(p), how == STACK_BY_LOOP, false);
+	return stack_take((const struct pt_regs *)c, t, word_bytes(p), how == STACK_BY_LOOP, STACK_ABOVE);
 }
 
 static __always_inline void call_count_loss(const struct call *c, const struct inflight *t,

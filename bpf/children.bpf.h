@@ -97,6 +97,7 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 	own.epoch = process->epoch;
 	own.removals = process->removals;
 	own.linker_state = process->linker_state;
+	own.brk = flags & EVENT_NO_COPY ? 0 : process->brk;
 	if (flags & EVENT_NO_COPY)
 		bpf_get_current_comm(own.comm, sizeof(own.comm));
 	own.maps_pid = parent;

@@ -3,6 +3,7 @@
 #include "bpf/call.bpf.h"
 #include "bpf/children.bpf.h"
 #include "bpf/chosen.bpf.h"
+#include "bpf/mapping.bpf.h"
 #include "bpf/note.bpf.h"
 
 const volatile struct source_config config SEC(".rodata.config") = {};
@@ -278,6 +279,7 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 		return untraced_exec(pid);
 	bpf_map_delete_elem(&watched_codes, &pid);
 	process->execs++;
+	process->brk = 0;
 	bpf_get_current_comm(process->comm, sizeof(process->comm));
 	__sync_fetch_and_add(&state.generation, 1);
 	bpf_map_delete_elem(&threads, &pid);
@@ -323,6 +325,24 @@ SEC("raw_tracepoint/task_newtask")
 int task_new(struct bpf_raw_tracepoint_args *ctx)
 {
 	return child_begins((const void *)ctx->args[0], ctx->args[1]);
+}
+
+SEC("raw_tracepoint/sys_enter")
+int system_call(const u64 *args /* the registers, the number */)
+{
+	return mapping_begins((const void *)args[0], args[1]);
+}
+
+SEC("raw_tracepoint/sys_exit")
+int system_call_done(const u64 *args /* the registers, the result */)
+{
+	return mapping_ends((const void *)args[0], (s64)args[1], true);
+}
+
+SEC("raw_tracepoint/sys_exit")
+int system_call_done_unrolled(const u64 *args)
+{
+	return mapping_ends((const void *)args[0], (s64)args[1], false);
 }
 
 char LICENSE[] SEC("license") = "GPL";

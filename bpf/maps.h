@@ -30,6 +30,7 @@ struct process_state {
 	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 is_followed;  /* a child, which counts in nr_followed */
+	u64 brk;	  /* the page behind its data, with source_config.mapping; 0 = not known */
 	char comm[16];	  /* of the last program that the process executed; "" = none yet */
 };
 
@@ -55,6 +56,9 @@ struct source_config {
 	u32 max_followed; /* most children that are traced at a time; 0 = none */
 	u32 seen_sets;	  /* of the map stacks_seen: a power of two */
 	u32 has_chosen; /* programs whose names the map "chosen" has are traced from their exec on, as children */
+	struct mapping_rows {
+		u16 mmap_fn, munmap_fn, mremap_fn, brk_fn; /* rows for system calls; 0 = they are not seen */
+	} mapping;
 };
 
 /*

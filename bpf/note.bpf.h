@@ -59,7 +59,7 @@ static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, 
 	}
 	t->last_alloc = is_free ? 0 : ev.addr;
 	if (!is_free || config.has_free_stacks)
-		ev.stack = stack_take(ctx, t, n->flags & PROBE_32BIT ? 4 : 8, has_loop, true);
+		ev.stack = stack_take(ctx, t, n->flags & PROBE_32BIT ? 4 : 8, has_loop, STACK_AT);
 	life_send((const struct call *)ctx, t, &ev);
 }
 

@@ -81,12 +81,14 @@ static __always_inline const struct unwind_maps *walk_maps(u32 pid)
 	return published_maps(maps || process->execs ? NO_MAPS_PID : process->maps_pid);
 }
 
-/*
- * The walk begins at the return address of the call, which is still where the call instruction left it. With
- * @is_inside it begins at the instruction itself, like that of a function that a signal interrupted.
- */
+enum stack_from {
+	STACK_ABOVE,  /* at the return address of a call, which is still where the call instruction left it */
+	STACK_AT,     /* at the instruction itself, like that of a function that a signal interrupted */
+	STACK_BEHIND, /* at the instruction before it, which makes a system call */
+};
+
 static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx, u32 pid, u32 word,
-				       bool is_inside)
+				       enum stack_from from)
 {
 	struct process_state *process;
 
@@ -107,8 +109,8 @@ static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx
 	w->candidate = w->nr;
 	w->sp = REGS_SP(ctx);
 	w->fp = to_word(w, REGS_FP(ctx));
-	if (is_inside) {
-		w->pc = REGS_IP(ctx) + 1;
+	if (from != STACK_ABOVE) {
+		w->pc = REGS_IP(ctx) + (from == STACK_AT);
 		w->lr = REGS_LINK(ctx);
 		w->has_lr = HAS_LINK;
 		return;
@@ -262,17 +264,14 @@ static __always_inline u64 stack_walk(struct walk *w, u32 pid, u32 depth, bool h
 }
 
 /* A global function, which the verifier checks once, by itself: see bpf/remember.bpf.h. */
-__noinline u64 stack_by_loop(struct walk *w, u32 pid, u32 depth, bool is_inside)
+__noinline u64 stack_by_loop(struct walk *w, u32 pid, u32 depth, bool remembers)
 {
-	return w ? stack_walk(w, pid, depth, true, !is_inside && !HAS_LINK) : STACK_NONE;
+	return w ? stack_walk(w, pid, depth, true, remembers) : STACK_NONE;
 }
 
-/*
- * The id of the stack above the call at ctx, or with @is_inside of the stack at ctx. The stack itself is sent first if
- * user space does not have it.
- */
+/* The id of the stack at @ctx. The stack itself is sent first if user space does not have it. */
 static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct inflight *t, u32 word,
-				      bool has_loop, bool is_inside)
+				      bool has_loop, enum stack_from from)
 {
 	u32 depth = state.depth, pid = t->pid;
 	struct walk *w;
@@ -282,6 +281,7 @@ static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct in
 	w = walk_current();
 	if (!w)
 		return stack_lost(pid);
-	walk_begin(w, ctx, pid, word, is_inside);
-	return has_loop ? stack_by_loop(w, pid, depth, is_inside) : stack_walk(w, pid, depth, false, false);
+	walk_begin(w, ctx, pid, word, from);
+	return has_loop ? stack_by_loop(w, pid, depth, from == STACK_ABOVE && !HAS_LINK)
+			: stack_walk(w, pid, depth, false, false);
 }

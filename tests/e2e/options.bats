@@ -32,6 +32,17 @@ load ../lib/common
 	as_told bytes
 }
 
+@test "options: --mmap: system calls that no function of the C library makes, and brk" {
+	[ "${HEAPTAP_BACKEND:-bpf}" = bpf ] || skip "only BPF sees system calls"
+	traced --mmap -- "$T/raw_maps"
+	[ "$status" -eq 0 ]
+	as_told bytes
+	# Neither files that the dynamic linker maps nor the memory of the allocator.
+	jq -e '[.processes[0].stacks[] | select(.live_bytes > 0)] | length == 6' "$report"
+	traced --mmap --backend ptrace -- "$T/raw_maps"
+	grep -q "raw system calls and brk are seen by BPF alone" "$err"
+}
+
 @test "options: --mmap: a mapping that munmap has split is one block with one verdict" {
 	local page
 	page=$(getconf PAGESIZE)

@@ -339,7 +339,7 @@ const struct option_row option_rows[] = {
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH | IN(SYSTEM),
 	  HELP("count operators new and delete as the malloc and free inside them") },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH | IN(SYSTEM),
-	  HELP("trace mmap, munmap and mremap too") },
+	  HELP("trace mmap, munmap, mremap and brk too") },
 	OF_BOOKS({ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
 	  HELP("count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
 		  "or from `start` of the console on") })

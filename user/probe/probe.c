@@ -69,7 +69,7 @@ static bool probe_is_wanted(const struct finder *f, u16 fn)
 {
 	switch (alloc_fn(f->list->fns, fn)->family) {
 	case FAMILY_MMAP:
-		return f->options->want_mmap;
+		return f->options->want_mmap && !f->options->sees_system_calls;
 	case FAMILY_NEW:
 	case FAMILY_NEW_ARRAY:
 		return f->options->want_cpp;

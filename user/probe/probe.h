@@ -63,6 +63,7 @@ struct probe_custom {
 
 struct probe_options {
 	bool want_mmap;
+	bool sees_system_calls; /* the kernel tells of mappings: the functions of the C library get no probes */
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */

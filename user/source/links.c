@@ -17,7 +17,7 @@
 
 #include "user/source/link_keeper.h"
 
-enum { MAX_TRACEPOINTS = 5 };
+enum { MAX_TRACEPOINTS = 7 };
 
 struct link_set {
 	int fd; /* socket to the keeper */
@@ -230,22 +230,24 @@ int link_set_lifeline(const struct link_set *set)
 	return fd < 0 ? -errno : fd;
 }
 
-int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
+int link_set_add_tracepoints(struct link_set *set, const struct programs *p, bool has_system_calls)
 {
 	static const struct {
 		enum program program;
 		const char *name;
 		bool is_optional; /* not every kernel has it */
-	} points[] = {
+	} points[MAX_TRACEPOINTS] = {
 		{ PROGRAM_THREAD_EXIT, "sched_process_exit", false },
 		{ PROGRAM_PROCESS_EXEC, "sched_process_exec", false },
 		{ PROGRAM_TASK_NEW, "task_newtask", false },
 		{ PROGRAM_PREPARE_EXEC, "sched_prepare_exec", true },
 		{ PROGRAM_SIGNAL_DELIVER, "signal_deliver", true },
+		{ PROGRAM_SYSTEM_CALL, "sys_enter", false },
+		{ PROGRAM_SYSTEM_CALL_DONE, "sys_exit", false },
 	};
+	size_t nr = has_system_calls ? MAX_TRACEPOINTS : MAX_TRACEPOINTS - 2;
 
-	_Static_assert(ARRAY_SIZE(points) == MAX_TRACEPOINTS, "room for each");
-	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		struct bpf_link *link =
 			bpf_program__attach_raw_tracepoint(p->prog[points[i].program], points[i].name);
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -38,6 +40,8 @@ static const char *const program_names[] = {
 	[PROGRAM_TASK_NEW] = "task_new",
 	[PROGRAM_PREPARE_EXEC] = "prepare_exec",
 	[PROGRAM_SIGNAL_DELIVER] = "signal_deliver",
+	[PROGRAM_SYSTEM_CALL] = "system_call",
+	[PROGRAM_SYSTEM_CALL_DONE] = "system_call_done",
 };
 _Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
 
@@ -137,9 +141,11 @@ static int allocate_late(const struct bpf_object *obj)
  * Programs that walk stacks have two forms, one of them for kernels without bpf_loop(). The program on releases walks
  * only if the user wants stacks of releases.
  */
-static const char *const alternatives[] = { "enter_alloc",	"enter_alloc_unrolled",	     "enter_free",
-					    "enter_free_stack", "enter_free_stack_unrolled", "at_note",
-					    "at_note_unrolled" };
+static const char *const alternatives[] = {
+	"enter_alloc",	    "enter_alloc_unrolled",	 "enter_free",
+	"enter_free_stack", "enter_free_stack_unrolled", "at_note",
+	"at_note_unrolled", "system_call_done",		 "system_call_done_unrolled"
+};
 
 static const char *program_name(enum program i, const struct source_config *config, bool has_loop)
 {
@@ -147,6 +153,8 @@ static const char *program_name(enum program i, const struct source_config *conf
 		return "enter_alloc_unrolled";
 	if (i == PROGRAM_AT_NOTE && !has_loop)
 		return "at_note_unrolled";
+	if (i == PROGRAM_SYSTEM_CALL_DONE && !has_loop)
+		return "system_call_done_unrolled";
 	if (i == PROGRAM_ENTER_FREE && config->has_free_stacks)
 		return has_loop ? "enter_free_stack" : "enter_free_stack_unrolled";
 	return program_names[i];
@@ -202,14 +210,29 @@ static int map_state(struct programs *p)
 	return 0;
 }
 
+void programs_find_pid_namespace(struct source_config *config)
+{
+	enum { FIRST_PID_NS = 0xEFFFFFFC }; /* inode: PROC_PID_INIT_INO of the kernel */
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NS)
+		return;
+	/* As the kernel encodes devices. */
+	config->pid_ns_dev = (u64)major(st.st_dev) << 20 | minor(st.st_dev);
+	config->pid_ns_ino = st.st_ino;
+}
+
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
 {
 	u32 wanted = ~0U << PROGRAM_THREAD_EXIT;
+	const u32 calls = 1U << PROGRAM_SYSTEM_CALL | 1U << PROGRAM_SYSTEM_CALL_DONE;
 	struct programs p = { .has_loop = out->has_loop };
 	int err = open_object(&p);
 
 	if (err)
 		return programs_give_up(&p, "open", err);
+	if (!config->mapping.mmap_fn)
+		wanted &= ~calls;
 	/* With fixed cookies each place has a load of its own. */
 	if (!config->is_cookie_fixed)
 		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;

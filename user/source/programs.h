@@ -29,6 +29,8 @@ enum program {
 	PROGRAM_TASK_NEW,
 	PROGRAM_PREPARE_EXEC,
 	PROGRAM_SIGNAL_DELIVER,
+	PROGRAM_SYSTEM_CALL,
+	PROGRAM_SYSTEM_CALL_DONE,
 	NR_PROGRAMS
 };
 
@@ -43,6 +45,9 @@ struct programs {
 	int ring_fd, processes_fd, watched_codes_fd, paused_fd, threads_fd, probes_fd, notes_fd, shards_fd,
 		slabs_fd, slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd, chosen_fd;
 };
+
+/* In a container the PIDs of the kernel are not ours: tell the programs which namespace is. */
+void programs_find_pid_namespace(struct source_config *config);
 
 /*
  * Load the programs on tracepoints, and the small ones on probes: the others are loaded where they are needed, by

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -182,6 +180,7 @@ static int source_bpf_on_record(void *ctx, void *data, size_t len)
 	const struct event_header *rec = data;
 	const struct process_event *change = data; /* of these kinds, which only our programs send */
 	struct bpf_source *s = ctx;
+	struct heap_event mapping;
 
 	if (rec->kind == EVENT_EXEC)
 		return source_bpf_on_exec(s, change);
@@ -191,7 +190,8 @@ static int source_bpf_on_record(void *ctx, void *data, size_t len)
 		source_bpf_tell_of_copy(s, (pid_t)rec->pid);
 	if (rec->kind == EVENT_FORK && source_bpf_on_fork(s, change))
 		return -ENOMEM;
-	return s->sink->record(s->sink->ctx, data, len);
+	rec = source_bpf_mapping_event(s, rec, &mapping);
+	return rec ? s->sink->record(s->sink->ctx, rec, len) : 0;
 }
 
 static int source_bpf_probe(struct caps *caps)
@@ -216,19 +216,6 @@ static int begin_following(const struct bpf_source *s, const struct chosen_names
 	else if (s->config.has_chosen && bpf_map_update_elem(s->programs.chosen_fd, &zero, names, BPF_ANY))
 		err = -errno;
 	return err;
-}
-
-/* In a container the PIDs of the kernel are not ours. */
-static void find_pid_namespace(struct source_config *config)
-{
-	enum { FIRST_PID_NS = 0xEFFFFFFC }; /* inode: PROC_PID_INIT_INO of the kernel */
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NS)
-		return;
-	/* As the kernel encodes devices. */
-	config->pid_ns_dev = (u64)major(st.st_dev) << 20 | minor(st.st_dev);
-	config->pid_ns_ino = st.st_ino;
 }
 
 /* Which programs are traced from their exec on; false = none. A taker wants to stop a process first. */
@@ -281,6 +268,7 @@ static void choose_probes(const struct bpf_source *s, struct placing_options *pl
 	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
 	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
 	placing->probes.is_at_entry = o->taker;
+	placing->probes.sees_system_calls = s->config.mapping.mmap_fn;
 	/* A thread that waits has one CPU, and heaptap needs another one. */
 	placing->probes.wants_end = o->wants_end && s->programs.has_loop && !s->config.max_followed &&
 				    sysconf(_SC_NPROCESSORS_ONLN) > 1;
@@ -309,7 +297,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->way = caps->way;
 	s->stats_fd = -1;
 	s->config.depth = options->depth;
-	find_pid_namespace(&s->config);
+	programs_find_pid_namespace(&s->config);
 	s->config.stops_at_maps = options->stops_at_maps;
 	s->config.max_followed = options->max_followed;
 	if (s->config.pid_ns_ino && options->max_followed) {
@@ -321,6 +309,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->config.seen_sets = options->taker && !options->begins_by_bpf ? FEW_SEEN_SETS : SEEN_SETS;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
+	s->config.mapping = source_bpf_mapping_rows(options);
 	s->programs.has_loop = facts.now.has_loop;
 	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
 	if (err)
@@ -337,7 +326,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	err = kernel_ring_new(&s->ring, s->programs.ring_fd, source_bpf_on_record, s);
 	if (err)
 		goto undo_tables;
-	err = link_set_add_tracepoints(s->links, &s->programs);
+	err = link_set_add_tracepoints(s->links, &s->programs, s->config.mapping.mmap_fn);
 	if (!err && s->config.max_followed)
 		err = begin_following(s, &chosen, &facts.now);
 	if (err)
@@ -405,6 +394,7 @@ static int source_bpf_update(struct source *source, struct target *t)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	if (err >= 0)
 		source_bpf_watch_code(s, t);
+	source_bpf_mapping_note(s, t);
 	return err;
 }
 
@@ -465,6 +455,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else
 		source_bpf_find(s, t->pid)->tracers = bystander_traces(t->pid);
+	process.brk = source_bpf_mapping_brk(s, t->pid);
 	nr = err ? err : source_bpf_update(source, t);
 	if (nr < 0) {
 		source_bpf_drop_probes(s, t->pid);

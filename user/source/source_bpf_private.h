@@ -56,6 +56,7 @@ struct bpf_process {
 	bool has_trapped;		/* at one of these, which was told */
 	bool is_image;			/* its present program began while it was traced, */
 	bool is_late;			/* and before the probes of a file were in: it counts in late */
+	taddr_t linker, linker_end;	/* its dynamic linker, with source_config.mapping */
 	u64 overwritten, tracers, late; /* as struct losses; the first without nr_overwritten */
 };
 
@@ -64,6 +65,17 @@ extern const struct placing_ops bpf_place, bpf_place_for_taker;
 
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);
+
+/*
+ * System calls, for --mmap: choose their rows. The page behind the data of @pid, 0 = not known. The mappings of @t were
+ * read. And: @record, or, of a system call, the event in *@out; NULL: the dynamic linker has made the call.
+ */
+struct mapping_rows source_bpf_mapping_rows(const struct source_options *options);
+u64 source_bpf_mapping_brk(const struct bpf_source *s, pid_t pid);
+void source_bpf_mapping_note(const struct bpf_source *s, const struct target *t);
+const struct event_header *source_bpf_mapping_event(const struct bpf_source *s,
+						    const struct event_header *record,
+						    struct heap_event *out);
 
 /* Load the program for places that are not in each trace, unless it is loaded. NULL: logged, and *@err is set. */
 const struct programs *source_bpf_load(struct bpf_source *s, enum program which, int *err);

@@ -167,7 +167,9 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 	if (c->backend == BACKEND_INLINE)
 		return open_inline(source, ops, so, c);
 	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
-	if (!err && may_put_code(c) && !try_inline(source, ops, &source_inline, so, c, &caps))
+	/* Only the kernel sees system calls that are not made by the C library. */
+	if (!err && !c->want_mmap && may_put_code(c) &&
+	    !try_inline(source, ops, &source_inline, so, c, &caps))
 		return 0;
 	if (err && c->backend != BACKEND_BPF)
 		return open_without_bpf(source, ops, so, c, &caps);
@@ -207,6 +209,9 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		err = open_any(source, &chosen, &so, c);
 	if (err)
 		return err;
+	if (!IS_AGENT && c->want_mmap && chosen != &source_bpf)
+		info("%s: --mmap: by the functions of the C library; raw system calls and brk are seen by BPF alone",
+		     c->command);
 	*ops = chosen;
 	*custom = take_ptr(list);
 	return 0;

@@ -92,6 +92,8 @@ static const struct alloc_fn builtin[] = {
 	{ "heaptap:alloc", "HEAPTAP_ALLOC", ALLOC_MALLOC, FAMILY_POOL, .size_arg = 2 },
 	{ "heaptap:free", "HEAPTAP_FREE", ALLOC_FREE, FAMILY_POOL, .old_arg = 1 },
 	{ "mremap", "mremap", ALLOC_MREMAP, FAMILY_MMAP, .size_arg = 3, .old_arg = 1 },
+	/* The system call; its function of the C library has another result. */
+	{ "kernel:brk", "brk", ALLOC_MMAP, FAMILY_MMAP },
 };
 
 #define NR_BUILTIN ARRAY_SIZE(builtin)

@@ -4,10 +4,11 @@
 
 #include "vmlinux/aarch64/walk_cpu.h"
 
-/* The kernel's struct user_pt_regs (arch/arm64/include/uapi/asm/ptrace.h), with which its pt_regs begins. */
+/* The beginning of the kernel's struct pt_regs (arch/arm64/include/asm/ptrace.h); a uprobe sees all but orig_x0. */
 struct pt_regs {
 	u64 regs[31];
 	u64 sp, pc, pstate;
+	u64 orig_x0;
 };
 
 /*
@@ -37,3 +38,11 @@ struct pt_regs {
 /* A call leaves its return address in a register, and the stack pointer as it is. */
 #define REGS_LINK(c)	      REGS_READ(c, regs[30])
 #define REGS_CALL_SP(c, word) ((void)(word), REGS_SP(c))
+
+/* At a system call, in a copy of the registers. Its result takes the place of argument 1. 32-bit code is not traced. */
+#define SYSTEM_CALL_IS_32BIT(c) false
+#define SYSTEM_CALL_ARG1(c)	((c)->orig_x0)
+#define SYSTEM_CALL_ARG2(c)	((c)->regs[1])
+#define SYSTEM_CALL_ARG3(c)	((c)->regs[2])
+enum { SYSTEM_CALL_BRK = 214, SYSTEM_CALL_MUNMAP, SYSTEM_CALL_MREMAP, SYSTEM_CALL_MMAP = 222 };
+enum { SYSTEM_CALL_NUMBER_AT = __builtin_offsetof(struct pt_regs, regs[8]) };

@@ -38,3 +38,11 @@ struct pt_regs {
 
 /* The stack pointer in a called function, from that at its call instruction or behind it. */
 #define REGS_CALL_SP(c, word) (REGS_SP(c) - (word))
+
+/* At a system call, in a copy of the registers. */
+#define SYSTEM_CALL_IS_32BIT(c) ((c)->cs == 0x23)
+#define SYSTEM_CALL_ARG1(c)	(SYSTEM_CALL_IS_32BIT(c) ? (c)->bx : (c)->di)
+#define SYSTEM_CALL_ARG2(c)	(SYSTEM_CALL_IS_32BIT(c) ? (c)->cx : (c)->si)
+#define SYSTEM_CALL_ARG3(c)	((c)->dx)
+enum { SYSTEM_CALL_MMAP = 9, SYSTEM_CALL_MUNMAP = 11, SYSTEM_CALL_BRK = 12, SYSTEM_CALL_MREMAP = 25 };
+enum { SYSTEM_CALL_NUMBER_AT = __builtin_offsetof(struct pt_regs, orig_ax) };
