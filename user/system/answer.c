@@ -198,8 +198,9 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 static void system_answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	const char *where = f->where[0] ? f->where : "no stack";
-	const struct human_lost sum = human_lost(f->is_estimate ? "~" : "", f->bytes, f->blocks, f->through.bytes,
-						 f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
+	const struct human_lost sum =
+		human_lost(f->is_estimate ? "~" : "", f->bytes, f->blocks, f->through.bytes,
+			   f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
 
 	switch (f->kind) {
 	case ANSWER_LEAKS:

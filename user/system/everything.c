@@ -24,7 +24,8 @@
 #include "user/system/zoom_price.h"
 
 static const u64 budget_ns = 500000000, answers_every_ns = 60000000000ULL;
-static const u64 refuse_for_ns = 600000000000ULL; /* what hinders code in a process may pass: another tracer */
+static const u64 refuse_for_ns =
+	600000000000ULL; /* what hinders code in a process may pass: another tracer */
 
 /* The user has chosen processes, and @p, one of them, is not traced. One line is enough. */
 static void tell_spared(struct everything *e, const struct watched *p, const char *why)

@@ -15,7 +15,7 @@ struct everything {
 	const struct watch *watch; /* borrowed */
 	struct zooms *zooms;	   /* borrowed: its options, answers and price of a call */
 	struct session_options options;
-	u32 max; /* processes at a time */
+	u32 max;		 /* processes at a time */
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
 	bool only_growing;	 /* all that grow or were chosen: each with verdicts, as the zoom has them */
 	struct price price;	 /* of all processes together */
