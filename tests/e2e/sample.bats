@@ -8,7 +8,12 @@ setup_file() {
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
 }
 
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
+setup() {
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() { end_started; }
 
 # near NAME SEEN TRUE NUMBER: within six standard deviations of what NUMBER samples tell
 near() {
@@ -68,6 +73,43 @@ near() {
 	"$HEAPTAP" run -q --backend inline --sample 16K -o r.json -- env LD_PRELOAD="$library" "$T/sampled" $rounds >out 2>&1
 	near malloc "$(jq '.processes[-1].functions.malloc' r.json)" $((rounds * 105 / 100)) $((rounds * 1000 / 16384))
 	near realloc "$(jq '.processes[-1].functions.realloc' r.json)" $((rounds * 3)) $((rounds * 1200 / 16384))
+}
+
+resident() { awk '{ print $2 * 4096 }' "/proc/$1/statm"; }
+
+# holds PID BYTES: so much of the process is resident
+holds() { [ "$(resident "$1")" -ge "$2" ]; }
+
+@test "sample: system samples all chosen processes at once, also later ones" {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	swell=swell-$$
+	cp "$T/swell" "$swell"
+	for ((i = 0; i < 2; i++)); do
+		start "./$swell" 65536 20
+		pids[i]=$PID
+		wait_for says "$swell" ready
+	done
+	start "$HEAPTAP" system --json -n 0 --backend inline --sample 4K --comm "$swell" --spare none -o '%p-%n.json'
+	tap=$PID
+	wait_for grep -q '^heaptap: system: 2 processes are traced' heaptap.err
+	start "./$swell" 65536 20
+	pids[2]=$PID
+	wait_for grep -q '^heaptap: system: 3 processes are traced' heaptap.err
+	for pid in "${pids[@]}"; do
+		wait_for holds "$pid" $(($(resident "$pid") + 1500000))
+	done
+	kill -INT "$tap"
+	ended "$tap" 0
+	for pid in "${pids[@]}"; do
+		untouched "$pid"
+		report=$(ls -1 "$pid"-*.json | tail -n 1)
+		[ "$(jq .sample_bytes "$report")" -eq 4096 ]
+		[ "$(field .estimated)" = true ]
+		[ "$(field .lost.allocs)" -eq 0 ]
+		# Blocks that are so much larger than the distance are all there.
+		[ "$(field .scan.definite.bytes)" -ge 1000000 ]
+		[ $(($(field .totals.alloc_bytes) % 65536)) -eq 0 ]
+	done
 }
 
 @test "sample: where it cannot be, one line says so" {

@@ -29,11 +29,11 @@ int cmd_system(const struct options *o)
 	struct control *c = NULL;
 	int status, err;
 
-	if (o->backend == BACKEND_INLINE && o->everything) {
+	if (o->backend == BACKEND_INLINE && o->everything && !o->sample_bytes) {
 		error("system: --everything: its probes are in all processes: use --backend bpf");
 		return STATUS_USAGE;
 	}
-	session.source.code = o->everything ? CODE_NEVER : CODE_LATER;
+	session.source.code = o->everything && !o->sample_bytes ? CODE_NEVER : CODE_LATER;
 	if ((o->threshold_bytes || o->threshold_growth) && !o->zoom && !o->everything) {
 		error("system: --threshold: with --zoom 0 no process is traced, so that there is nothing to report");
 		return STATUS_USAGE;
@@ -46,7 +46,7 @@ int cmd_system(const struct options *o)
 		error("system: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
-	if (o->zoom && !o->everything)
+	if (o->zoom && !o->everything && !o->sample_bytes)
 		session.max_memory = (o->max_memory ? o->max_memory : session_default_memory()) / o->zoom;
 	status = system_run(&so, c);
 	control_free(c);

@@ -156,7 +156,7 @@ const struct option_row option_rows[] = {
 	  .commands = TRACING,
 	  .help = "inline: a thread without room for its records waits while heaptap reads, or drops them" })
 	OF_HOST({ "sample", 0, "BYTES", options_take_sample, FIELD(sample_bytes), "off",
-	  .commands = IN(RUN) | IN(ATTACH),
+	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM),
 	  .help = "trace one block in about BYTES allocated bytes, such as 512K, and estimate all sums without "
 		  "a bias" })
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "127", "0", "127", .commands = WATCHING | IN(SYSTEM),

@@ -144,26 +144,29 @@ struct system_options options_system(const struct options *o, const struct sessi
 					     .containers = o->containers.items,
 					     .pids = o->targets.items };
 
-	return (struct system_options){ .choice = choice,
-					.max_procs = o->max_watched,
-					.interval_ns = o->interval_ns ? o->interval_ns : interval_ns,
-					.top = o->top,
-					.wants_json = o->json,
-					.zoom = { .session = session,
-						  .nr = o->everything ? 0 : o->zoom,
-						  .is_chosen = watch_choice_any(&choice),
-						  .spare = o->spare.items,
-						  .max_cost =
-							  o->everything && !o->has_max_cost ? 0 : o->max_cost,
-						  .wants_scan = o->scan != SCAN_NEVER },
-					.dump = { .output = output,
-						  .wants_scan = o->scan != SCAN_NEVER,
-						  .max_bytes = o->threshold_bytes,
-						  .max_growth = o->threshold_growth },
-					.wants_everything = o->everything,
-					.dumps_at_interval = o->outputs.nr && o->interval_ns,
-					.metrics = o->metrics,
-					.push = o->push };
+	return (struct system_options){
+		.choice = choice,
+		.max_procs = o->max_watched,
+		.interval_ns = o->interval_ns ? o->interval_ns : interval_ns,
+		.top = o->top,
+		.wants_json = o->json,
+		.zoom = { .session = session,
+			  .nr = o->everything || o->sample_bytes ? 0 : o->zoom,
+			  .is_chosen = watch_choice_any(&choice),
+			  .spare = o->spare.items,
+			  .max_cost =
+				  o->sample_bytes || (o->everything && !o->has_max_cost) ? 0 : o->max_cost,
+			  .wants_scan = o->scan != SCAN_NEVER },
+		.dump = { .output = output,
+			  .wants_scan = o->scan != SCAN_NEVER,
+			  .max_bytes = o->threshold_bytes,
+			  .max_growth = o->threshold_growth },
+		.wants_everything = o->everything,
+		.samples_growth = o->sample_bytes && o->zoom && !o->everything,
+		.dumps_at_interval = o->outputs.nr && o->interval_ns,
+		.metrics = o->metrics,
+		.push = o->push
+	};
 }
 
 struct serve_options options_serve(const struct options *o)

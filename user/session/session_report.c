@@ -321,13 +321,15 @@ static int session_report_write_report(void *arg)
 		w->report.is_short = true;
 		err = 0;
 	}
-	for (size_t i = 0; !err && i < s->nr_processes; i++)
+	for (size_t i = 0; !err && i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (p->is_hidden || (w->pid && p->target->pid != w->pid))
+			continue;
 		if (!IS_AGENT && s->symbolizer && !s->is_replayed)
-			symbolizer_read_perf_map(s->symbolizer, s->processes[i]->target->pid);
-	for (size_t i = 0; !err && i < s->nr_processes; i++)
-		if (!s->processes[i]->is_hidden && (!w->pid || s->processes[i]->target->pid == w->pid))
-			err = session_describe(s, s->processes[i], w->report.time_ns,
-					       &w->list[w->report.nr_processes++]);
+			symbolizer_read_perf_map(s->symbolizer, p->target->pid);
+		err = session_describe(s, p, w->report.time_ns, &w->list[w->report.nr_processes++]);
+	}
 	w->report.symbolizer = s->symbolizer;
 	if (err)
 		error("report: %s", strerror(-err));

@@ -12,11 +12,8 @@
 #include "user/lib/log.h"
 #include "user/lib/thread.h"
 
-/*
- * How often the thread looks: often for a while after a ring was that full, because a thread at full speed fills its
- * ring in half a millisecond.
- */
-enum { WAKE_NS = 1000 * 1000, BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64 };
+/* For a while after a ring was that full, the thread looks more often. */
+enum { BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64 };
 
 static void *wake_reader(void *ctx)
 {
@@ -26,7 +23,7 @@ static void *wake_reader(void *ctx)
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
 		bool is_full;
 
-		clock_pause(busy_looks ? BUSY_WAKE_NS : WAKE_NS, UINT64_MAX);
+		clock_pause(busy_looks ? BUSY_WAKE_NS : w->look_ns, UINT64_MAX);
 		is_full = w->needs_poll(w->ctx);
 		busy_looks = is_full ? BUSY_LOOKS : busy_looks - !!busy_looks;
 		if (is_full && eventfd_write(w->event_fd, 1))
@@ -35,11 +32,12 @@ static void *wake_reader(void *ctx)
 	return NULL;
 }
 
-int inline_waker_init(struct inline_waker *w, int other_fd, bool (*needs_poll)(void *ctx), void *ctx)
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, bool (*needs_poll)(void *ctx),
+		      void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx };
+	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx, .look_ns = look_ns };
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->event_fd < 0 || w->wait_fd < 0 || epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, w->event_fd, &ev) ||

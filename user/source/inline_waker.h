@@ -10,6 +10,7 @@ struct inline_waker {
 	/* Is a ring so full that it should be read? Asked by the waker's own thread. */
 	bool (*needs_poll)(void *ctx);
 	void *ctx;
+	u64 look_ns; /* how often it is asked */
 	pthread_t thread;
 	bool has_thread, is_ending;
 	int event_fd; /* owned */
@@ -17,7 +18,7 @@ struct inline_waker {
 };
 
 /* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
-int inline_waker_init(struct inline_waker *w, int other_fd, bool (*needs_poll)(void *ctx),
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, bool (*needs_poll)(void *ctx),
 		      void *ctx) __must_check;
 
 /*

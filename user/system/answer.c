@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/escape.h"
@@ -161,6 +161,7 @@ static int answer_take_report(void *ctx, const struct report *r)
 		snprintf(f->why, sizeof(f->why), "%s", p->unwatched);
 		return 0;
 	}
+	f->is_estimate = HAS_SAMPLES && heap_sample_bytes(p->heap);
 	totals = heap_totals(p->heap);
 	f->held = totals.live_bytes + totals.live_blocks * PER_BLOCK;
 	f->held_needs = f->needs;
@@ -197,8 +198,9 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 static void system_answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	const char *where = f->where[0] ? f->where : "no stack";
-	const struct human_lost sum = human_lost("", f->bytes, f->blocks, f->through.bytes,
-						 f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
+	const struct human_lost sum =
+		human_lost(f->is_estimate ? "~" : "", f->bytes, f->blocks, f->through.bytes,
+			   f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
 
 	switch (f->kind) {
 	case ANSWER_LEAKS:

@@ -89,6 +89,7 @@ static const struct zoom *find_zoom(const struct zooms *z, const struct watched 
 /* A report without a verdict would not say what the memory is for: wait for the first one. */
 static void dump_check(struct dumps *d, struct watch *w, const struct zooms *z, struct watched *p)
 {
+	const struct zoom_answer *a = zooms_answer(z, p->pid, p->start_time);
 	const struct zoom *zoom = find_zoom(z, p);
 
 	if (!p->is_over)
@@ -96,10 +97,10 @@ static void dump_check(struct dumps *d, struct watch *w, const struct zooms *z, 
 	p->is_over = true;
 	if (w->now_ns < p->dump_again_ns)
 		return;
+	p->is_asked = !d->all || d->awaits_verdicts;
 	/* With all others it is traced soon, or never. */
-	if (d->all && !p->is_tried)
+	if (d->all && (!p->is_tried || (d->awaits_verdicts && a && !a->end_ns && !a->nr_verdicts)))
 		return;
-	p->is_asked = !d->all;
 	if (d->all && session_knows(d->all, p->pid))
 		dump_write_report(d, d->all, p->pid, d->options->wants_scan);
 	else if (d->all)

@@ -16,6 +16,7 @@ struct dumps {
 	const struct dump_options *options; /* borrowed */
 	struct outputs *outs;		    /* owned; NULL = no reports */
 	struct session *all; /* borrowed; traces all processes (everything.h), NULL = none does */
+	bool awaits_verdicts; /* of @all: a process is traced since it grows, and has nothing to report at first */
 	bool has_failed;
 };
 

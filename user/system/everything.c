@@ -24,6 +24,8 @@
 #include "user/system/zoom_price.h"
 
 static const u64 budget_ns = 500000000, answers_every_ns = 60000000000ULL;
+static const u64 refuse_for_ns =
+	600000000000ULL; /* what hinders code in a process may pass: another tracer */
 
 /* The user has chosen processes, and @p, one of them, is not traced. One line is enough. */
 static void tell_spared(struct everything *e, const struct watched *p, const char *why)
@@ -77,16 +79,20 @@ static void everything_prepare(const struct everything *e)
 	waitpid(pid, NULL, 0);
 }
 
-int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max)
+int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max, bool only_growing)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	u64 nr, nr_left_out;
 	int err;
 
 	*e = (struct everything){ .zooms = z, .watch = w, .options = *z->options->session };
-	/* Processes that share probes are told apart by their PIDs, as followed children are. */
-	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
-	e->options.source.chosen = w->choice->comms;
+	e->only_growing = only_growing;
+	e->max = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
+	/* Processes that share probes are told apart by their PIDs, as followed children are. Code needs no probes. */
+	if (!e->options.source.sample_bytes) {
+		e->options.source.max_followed = e->max;
+		e->options.source.chosen = w->choice->comms;
+	}
 	e->options.is_chosen = is_chosen;
 	e->options.chosen_ctx = e;
 	err = session_new(&e->session, &e->options, NULL, false);
@@ -108,8 +114,20 @@ void everything_fini(struct everything *e)
 	session_free(e->session);
 }
 
+/* The answer on @p, whose tracing begins now. */
+static void everything_begin_answer(struct everything *e, struct watch *w, const struct watched *p)
+{
+	struct zoom_answer *a = zoom_new_answer(e->zooms, p);
+
+	if (!a)
+		return;
+	zoom_say_begin(p);
+	watch_measure_again(w, p->pid);
+	zoom_begin_answer(a, p, w->now_ns);
+}
+
 /* Trace @p, unless it is spared. A child of a traced process is traced already. */
-static void everything_begin(struct everything *e, const struct watched *p)
+static void everything_begin(struct everything *e, struct watch *w, struct watched *p)
 {
 	const char *why = spare_reason(e->zooms->options->spare, p);
 
@@ -118,14 +136,48 @@ static void everything_begin(struct everything *e, const struct watched *p)
 		return;
 	}
 	/* A failure was logged. */
-	if (!session_attach(e->session, p->pid, false))
-		e->nr_traced++;
+	if (session_attach(e->session, p->pid, false)) {
+		p->refused_ns = w->now_ns + refuse_for_ns;
+		p->is_tried = !e->options.source.sample_bytes;
+		return;
+	}
+	e->nr_traced++;
+	if (e->only_growing)
+		everything_begin_answer(e, w, p);
+}
+
+/* Verdicts on processes that are traced because they grow. */
+static void everything_judge(struct everything *e, const struct watch *w)
+{
+	for (u32 i = 0; i < e->zooms->nr_answers; i++) {
+		struct zoom_answer *a = &e->zooms->answers[i];
+		const struct watched *p = watch_find(w, a->pid);
+
+		if (a->end_ns)
+			continue;
+		if (p && p->start_time == a->start_time && session_traces(e->session, a->pid)) {
+			a->needs = watched_needs(p);
+			a->bytes_per_s = p->line.bytes_per_s;
+			if (w->now_ns >= zoom_next_verdict_ns(a))
+				zoom_judge(e->zooms, a, e->session, true);
+			continue;
+		}
+		if (!a->nr_verdicts && answer_take(a, e->session, a->pid))
+			debug("system: no answer on PID %d", (int)a->pid);
+		a->end_ns = w->now_ns;
+	}
+}
+
+/* Is @p one of the processes to be traced? */
+static bool everything_wants(const struct everything *e, const struct watched *p)
+{
+	return !e->only_growing || p->state == WATCHED_GROWS || e->zooms->options->is_chosen || p->is_asked;
 }
 
 /* Is there no room for @p now? Then another look may trace it. */
 static bool is_too_many(struct everything *e, struct watched *p)
 {
-	bool is_full = e->nr_traced >= e->options.source.max_followed;
+	bool is_full = e->nr_traced >= e->max;
 
 	e->nr_left_out += is_full - p->is_left_out;
 	p->is_left_out = is_full;
@@ -157,20 +209,22 @@ void everything_look(struct everything *e, struct watch *w)
 		struct watched *p = &w->list[i];
 
 		/* A new process may be about to execute a program. */
-		if (p->is_tried || p->is_new)
+		if (p->is_tried || p->is_new || w->now_ns < p->refused_ns || !everything_wants(e, p))
 			continue;
 		p->is_tried = session_traces(e->session, p->pid);
 		if (p->is_tried || is_too_many(e, p))
 			continue;
 		p->is_tried = true;
-		everything_begin(e, p);
+		everything_begin(e, w, p);
 	}
 	if (e->nr_traced > e->nr_told)
 		info("system: %u processes are traced", e->nr_traced);
 	e->nr_told = e->nr_traced;
 	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED, false);
+	if (e->only_growing)
+		everything_judge(e, w);
 	everything_price(e, w->now_ns);
-	if (w->now_ns < e->next_answers_ns)
+	if (e->only_growing || w->now_ns < e->next_answers_ns)
 		return;
 	e->next_answers_ns = w->now_ns + answers_every_ns;
 	for (size_t i = 0; i < w->nr; i++)
@@ -219,7 +273,7 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 	tell_missed(e, w);
 	if (e->nr_left_out)
 		warn("system: %u processes were not traced: at most %u can be at a time", e->nr_left_out,
-		     e->options.source.max_followed);
+		     e->max);
 	if (e->zooms->options->wants_scan && !control_is_cut(e->zooms->control))
 		session_scan(e->session, NULL, true);
 	session_stop(e->session);

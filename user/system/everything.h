@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All processes of the watch traced at once, by one session whose probes they share. */
+/* All processes of the watch, or all that grow, traced at once by one session: by shared probes, or by samples. */
 #pragma once
 
 #include "user/system/zoom.h"
@@ -15,7 +15,9 @@ struct everything {
 	const struct watch *watch; /* borrowed */
 	struct zooms *zooms;	   /* borrowed: its options, answers and price of a call */
 	struct session_options options;
+	u32 max;		 /* processes at a time */
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
+	bool only_growing;	 /* all that grow or were chosen: each with verdicts, as the zoom has them */
 	struct price price;	 /* of all processes together */
 	u64 price_ns;		 /* when the last look at prices was */
 	enum price_saving saving;
@@ -29,10 +31,12 @@ struct everything {
 };
 
 /*
- * Open the session for at most @max processes of @w, which is borrowed. Programs that @w chooses by their names are
- * traced from their exec on, if the source can. 0; -EOPNOTSUPP: one process at a time can be traced here; or -errno.
+ * Open the session for at most @max processes of @w, which is borrowed: all, or those that grow. Programs that @w
+ * chooses by their names are traced from their exec on, if the source can. 0; -EOPNOTSUPP: one process at a time can be
+ * traced here; or -errno.
  */
-int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max) __must_check;
+int everything_init(struct everything *e, struct zooms *z, const struct watch *w, u32 max,
+		    bool only_growing) __must_check;
 
 /* After a look at @w: trace the processes that are new in it, as many as half a second is enough for. */
 void everything_look(struct everything *e, struct watch *w);

@@ -78,8 +78,10 @@ static int timeout_ms(const struct system_run *r)
 	u64 now_ns = clock_now_ns();
 	int until_look = now_ns >= r->next_look_ns ? 0 : (int)((r->next_look_ns - now_ns + 999999) / 1000000);
 
-	return (r->state.zooms.nr || r->state.everything.session) && until_look > POLL_MS ? POLL_MS
-											  : until_look;
+	/* Samples come seldom, and wake heaptap where they do not. */
+	bool has_many = r->state.everything.session && !r->state.everything.options.source.sample_bytes;
+
+	return (r->state.zooms.nr || has_many) && until_look > POLL_MS ? POLL_MS : until_look;
 }
 
 /* SIGUSR1, or a key. */
@@ -190,9 +192,11 @@ static int system_begin(struct system_run *r, const struct system_options *o)
 	r->state.zooms.control = r->control;
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
-	if (!err && o->wants_everything)
-		err = everything_init(&r->state.everything, &r->state.zooms, &r->state.watch, o->max_procs);
+	if (!err && (o->wants_everything || o->samples_growth))
+		err = everything_init(&r->state.everything, &r->state.zooms, &r->state.watch, o->max_procs,
+				      o->samples_growth);
 	r->state.dumps.all = r->state.everything.session;
+	r->state.dumps.awaits_verdicts = o->samples_growth;
 	if (!err)
 		watch_metrics(r);
 	if (err || !has_screen)

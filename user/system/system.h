@@ -19,6 +19,7 @@ struct system_options {
 	struct zoom_options zoom;
 	struct dump_options dump;
 	bool wants_everything;	/* trace all processes at once, and none alone */
+	bool samples_growth;	/* likewise those that grow, or were chosen, by samples */
 	bool dumps_at_interval; /* a report on each traced process with each row */
 	const char *metrics;	/* where to serve them; NULL = nowhere */
 	const char *push;	/* where to send profiles; NULL = nowhere */

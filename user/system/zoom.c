@@ -63,23 +63,28 @@ struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom)
 	return &z->answers[zoom->answer];
 }
 
-static void zoom_look(struct zooms *z, struct zoom *zoom)
+void zoom_judge(struct zooms *z, struct zoom_answer *f, struct session *s, bool is_one)
 {
-	struct zoom_answer *f = zoom_answer_of(z, zoom);
-	enum answer_kind kind = f->kind;
-	char where[sizeof(f->where)], text[640];
-
+	/* Probes that a signal took out have not seen the last calls. */
 	bool wants_scan = z->options->wants_scan && !control_is_cut(z->control);
+	char where[sizeof(f->where)], text[640];
+	enum answer_kind kind = f->kind;
 
 	memcpy(where, f->where, sizeof(where));
-	/* Probes that a signal took out have not seen the last calls. */
-	if (answer_look(f, zoom->session, wants_scan))
+	if (is_one && wants_scan)
+		session_scan_one(s, f->pid);
+	if (is_one ? answer_take(f, s, f->pid) : answer_look(f, s, wants_scan))
 		return;
 	/* An answer is news if it is another one. */
 	if (kind == f->kind && !strcmp(where, f->where))
 		return;
 	answer_describe(f, text, sizeof(text));
 	info("system: %s (pid %d): %s", f->comm, (int)f->pid, text);
+}
+
+static void zoom_look(struct zooms *z, const struct zoom *zoom)
+{
+	zoom_judge(z, zoom_answer_of(z, zoom), zoom->session, false);
 }
 
 static void zoom_end(struct zooms *z, struct watch *w, u32 i)
@@ -173,7 +178,7 @@ void zoom_begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_n
 	container_describe(&p->container, f->container, sizeof(f->container));
 }
 
-static void say_begin(const struct watched *p)
+void zoom_say_begin(const struct watched *p)
 {
 	char rate[80];
 
@@ -215,7 +220,7 @@ static void zoom_begin(struct zooms *z, struct watch *w, const struct watched *p
 		session_free(zoom.session);
 		return;
 	}
-	say_begin(p);
+	zoom_say_begin(p);
 	/* Blocks from before its probes were in are not known. */
 	watch_measure_again(w, p->pid);
 	zoom_begin_answer(f, p, w->now_ns);
@@ -230,7 +235,6 @@ static void zoom_begin(struct zooms *z, struct watch *w, const struct watched *p
 		return;
 	}
 	zoom_save_again(f, zoom.session);
-	zoom.next_verdict_ns = zoom.begin_ns + verdict_after_ns[0];
 	/* Without it events wait until the next look. */
 	if (session_wait_fd(zoom.session) >= 0 &&
 	    epoll_ctl(z->epoll, EPOLL_CTL_ADD, session_wait_fd(zoom.session), &event))
@@ -251,20 +255,17 @@ static void begin_one(struct zooms *z, struct watch *w)
 	zoom_begin(z, w, step.trace);
 }
 
+u64 zoom_next_verdict_ns(const struct zoom_answer *a)
+{
+	return a->nr_verdicts < ARRAY_SIZE(verdict_after_ns) ? a->begin_ns + verdict_after_ns[a->nr_verdicts]
+							     : a->time_ns + verdict_every_ns;
+}
+
 static void find_verdicts(struct zooms *z, u64 now_ns)
 {
-	for (u32 i = 0; i < z->nr; i++) {
-		struct zoom *zoom = &z->list[i];
-		u64 nr;
-
-		if (now_ns < zoom->next_verdict_ns)
-			continue;
-		zoom_look(z, zoom);
-		nr = zoom_answer_of(z, zoom)->nr_verdicts;
-		zoom->next_verdict_ns = nr < ARRAY_SIZE(verdict_after_ns)
-						? zoom->begin_ns + verdict_after_ns[nr]
-						: clock_now_ns() + verdict_every_ns;
-	}
+	for (u32 i = 0; i < z->nr; i++)
+		if (now_ns >= zoom_next_verdict_ns(zoom_answer_of(z, &z->list[i])))
+			zoom_look(z, &z->list[i]);
 }
 
 void zooms_decide(struct zooms *z, struct watch *w)

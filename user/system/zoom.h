@@ -31,7 +31,7 @@ struct zoom {
 	pid_t pid;
 	u64 start_time;
 	struct session *session; /* owned */
-	u64 begin_ns, next_verdict_ns;
+	u64 begin_ns;
 	u32 answer; /* number in answers */
 	struct price price;
 	struct code_choice choice;

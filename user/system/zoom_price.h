@@ -22,3 +22,9 @@ void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why);
 struct zoom_answer *zoom_new_answer(struct zooms *z, const struct watched *p);
 /* Begin @f anew, or, if it is on @p already, another window of it. */
 void zoom_begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns);
+/* Why @p is traced from now on, as a line. */
+void zoom_say_begin(const struct watched *p);
+/* When the next verdict on the process of @a is due. */
+u64 zoom_next_verdict_ns(const struct zoom_answer *a);
+/* Find it, and say what is new. @is_one: @s has other processes, too. */
+void zoom_judge(struct zooms *z, struct zoom_answer *a, struct session *s, bool is_one);
