@@ -57,7 +57,7 @@ user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
 user/census: user/lib arch user/target user/names user/heap user/scan user/report
-user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/core
+user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/census user/core
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
 user/metrics: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
 user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core

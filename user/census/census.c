@@ -182,22 +182,31 @@ static int walk_calmly(struct census *c)
 	return err == -ETIME ? -ETIMEDOUT : err;
 }
 
+/* The blocks of @c. Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
+static struct leaks_listed census_listed(const struct census *c)
+{
+	return (struct leaks_listed){
+		.books = { .ctx = &c->blocks,
+			   .nr_blocks = c->blocks.nr,
+			   .for_each = for_each_live,
+			   .find = find_live,
+			   .may_begin_within = c->blocks.may_begin_within ? may_begin_within : NULL,
+			   .for_each_own = for_each_own },
+		.allocator = c->blocks.walker->name,
+		.slack = SLACK_WORDS * (u32)c->word_size,
+		.is_partial = c->blocks.nr_notes != 0,
+	};
+}
+
 /* Read the memory for verdicts. Without them the blocks are still worth showing. */
 static int census_read_memory(struct census *c, const struct census_options *o)
 {
-	const struct scan_books books = { .ctx = &c->blocks,
-					  .nr_blocks = c->blocks.nr,
-					  .for_each = for_each_live,
-					  .find = find_live,
-					  .may_begin_within =
-						  c->blocks.may_begin_within ? may_begin_within : NULL,
-					  .for_each_own = for_each_own };
-	/* Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
+	const struct leaks_listed listed = census_listed(c);
 	const struct scan_options so = { .pointer_mask = o->pointer_mask,
 					 .want_unaligned = o->want_unaligned,
-					 .slack = SLACK_WORDS * (u32)c->word_size,
-					 .is_partial = c->blocks.nr_notes != 0 };
-	int err = scan_new(&c->scan, &books, &so);
+					 .slack = listed.slack,
+					 .is_partial = listed.is_partial };
+	int err = scan_new(&c->scan, &listed.books, &so);
 
 	return err ? err : scan_read(c->scan, c->snap);
 }
@@ -373,5 +382,39 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
 	if (!err)
 		c->free_resident = census_resident_free(c, &c->has_free_resident);
 	*out = take_ptr(c);
+	return err;
+}
+
+struct census_lister {
+	struct census census; /* borrows its snapshot */
+	struct tries tries;
+};
+
+int census_lister_new(struct census_lister **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void census_lister_free(struct census_lister *l)
+{
+	if (l)
+		census_blocks_fini(&l->census.blocks);
+	free(l);
+}
+
+int census_list(void *ctx, struct snapshot *snap, u64 deadline_ns, bool is_last, struct leaks_listed *out)
+{
+	struct census_lister *l = ctx;
+	struct census *c = &l->census;
+	int err;
+
+	census_blocks_fini(&c->blocks);
+	*c = (struct census){ .pid = snap->pid, .word_size = snap->word_size, .snap = snap };
+	err = census_walk_allocators(c, deadline_ns);
+	if (!err && !is_over(&l->tries, &c->blocks) && !is_last)
+		err = -EBUSY;
+	if (!err)
+		*out = census_listed(c);
 	return err;
 }

@@ -68,3 +68,14 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
  */
 int census_of_core(struct census **out, int fd, const struct census_options *options) __must_check;
 void census_free(struct census *c); /* NULL is fine */
+
+/* Lists the blocks of a process for verdicts on those that a trace has sampled: leaks_options.lister. */
+struct census_lister;
+
+/* *@out is owned by the caller: census_lister_free(). 0 or -ENOMEM. */
+int census_lister_new(struct census_lister **out) __must_check;
+void census_lister_free(struct census_lister *l); /* NULL is fine */
+
+/* leaks_lister.list() of the lister @ctx. */
+int census_list(void *ctx, struct snapshot *snap, u64 deadline_ns, bool is_last,
+		struct leaks_listed *out) __must_check;

@@ -244,6 +244,19 @@ static void json_sums(struct json *j, const struct scan_sums *sums)
 		report_json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
 }
 
+/* All blocks, also those that are no samples; null: sampled blocks were judged alone. */
+static void json_books(struct json *j, const struct leak_books *books)
+{
+	if (!books->allocator) {
+		json_null(j, "books");
+		return;
+	}
+	json_object_begin(j, "books");
+	json_string(j, "allocator", books->allocator);
+	json_sums(j, &books->sums);
+	json_object_end(j);
+}
+
 static int json_scan(struct json *j, const struct report *r, const struct report_process *p,
 		     const struct caller_ids *ids)
 {
@@ -262,6 +275,8 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 		report_json_sum(j, "new", &l->fresh);
 		report_json_sum(j, "found_again", &l->again);
 	}
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap))
+		json_books(j, &l->books);
 	json_u64(j, "pause_ns", l->pause_ns);
 	json_bool(j, "copied", l->is_copied);
 	json_u64(j, "scanned_bytes", l->result.scanned_bytes);

@@ -303,9 +303,15 @@ static int report_text_process(struct text *t, const struct report_process *p, u
 	return err;
 }
 
+/* Are sums of lost blocks estimates? */
+static const char *text_leaks_mark(const struct report_process *p)
+{
+	return HAS_SAMPLES && heap_sample_bytes(p->heap) && !leaks_by_books(p->leaks) ? "~" : "";
+}
+
 static void text_overview_row(FILE *out, const struct report_process *p)
 {
-	const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
+	const struct scan_sum *of = p->leaks ? leaks_all(p->leaks)->of : NULL;
 	struct heap_totals totals = heap_totals(p->heap);
 	char comm[4 * TARGET_COMM_LEN];
 
@@ -320,8 +326,8 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 		estimate_count(p->heap, totals.live_blocks).text, plural(totals.live_blocks));
 	if (of && of[SCAN_DEFINITE].blocks)
 		fprintf(out, ", leaks %s",
-			estimate_lost(p->heap, of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
-				      of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
+			human_lost(text_leaks_mark(p), of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+				   of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
 				.text);
 }
 
@@ -330,16 +336,17 @@ struct overview {
 	size_t nr, nr_judged, nr_leaky; /* processes */
 	struct scan_sum definite, indirect;
 	u64 live_bytes, nr_doubtful; /* possible and unsure blocks */
+	const char *leaks_mark;
 };
 
 /* The memory of a program is gone when its process executes another one. */
 static struct overview report_text_sum_up(const struct report *r)
 {
-	struct overview o = { 0 };
+	struct overview o = { .leaks_mark = "" };
 
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		const struct report_process *p = &r->processes[i];
-		const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
+		const struct scan_sum *of = p->leaks ? leaks_all(p->leaks)->of : NULL;
 
 		if (p->is_replaced)
 			continue;
@@ -348,6 +355,8 @@ static struct overview report_text_sum_up(const struct report *r)
 		if (!of || p->unwatched)
 			continue;
 		o.nr_judged++;
+		if (*text_leaks_mark(p))
+			o.leaks_mark = "~";
 		o.nr_leaky += of[SCAN_DEFINITE].blocks != 0;
 		o.definite.bytes += of[SCAN_DEFINITE].bytes;
 		o.definite.blocks += of[SCAN_DEFINITE].blocks;
@@ -365,7 +374,7 @@ static void text_answer(struct text *t, const struct overview *o)
 	if (o->nr_leaky) {
 		text_tone_begin(t, TONE_WARN);
 		fprintf(t->out, "leaks %s",
-			human_lost(mark, o->definite.bytes, o->definite.blocks, o->indirect.bytes,
+			human_lost(o->leaks_mark, o->definite.bytes, o->definite.blocks, o->indirect.bytes,
 				   o->indirect.blocks)
 				.text);
 		text_tone_end(t);

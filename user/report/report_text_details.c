@@ -338,6 +338,29 @@ static void text_behind(struct text *t, const struct heap *heap, const struct sc
 	line_end(t);
 }
 
+/* Which way sampled blocks were judged. */
+static void text_books(struct text *t, const struct leaks *l)
+{
+	const struct scan_sum *of = l->books.sums.of;
+
+	if (!l->has_verdict)
+		return;
+	line_begin(t, "judged");
+	if (l->books.allocator) {
+		report_text_details_item(t, "by the books of %s", l->books.allocator);
+		report_text_details_item(
+			t, "%s in %s block%s definite", human_bytes(of[SCAN_DEFINITE].bytes).text,
+			human_count(of[SCAN_DEFINITE].blocks).text, plural(of[SCAN_DEFINITE].blocks));
+		report_text_details_item(t, "%s in %s indirect", human_bytes(of[SCAN_INDIRECT].bytes).text,
+					 human_count(of[SCAN_INDIRECT].blocks).text);
+	} else {
+		report_text_details_item(
+			t, "by sampled blocks alone, because heaptap cannot read the allocator's books");
+		report_text_details_item(t, "a block that only a lost block leads to counts as reachable");
+	}
+	line_end(t);
+}
+
 /* The verdicts, and the cost of the scan. */
 static void text_scan(struct text *t, const struct heap *heap, const struct leaks *l)
 {
@@ -360,6 +383,8 @@ static void text_scan(struct text *t, const struct heap *heap, const struct leak
 			t, "suppressed: %s block%s (%s)", estimate_count(heap, l->suppressed.blocks).text,
 			plural(l->suppressed.blocks), estimate_bytes(heap, l->suppressed.bytes).text);
 	line_end(t);
+	if (HAS_SAMPLES && heap_sample_bytes(heap))
+		text_books(t, l);
 	if (!IS_AGENT)
 		text_behind(t, heap, &l->result);
 	if (!IS_AGENT)

@@ -36,10 +36,13 @@ static __printf(2, 3) void verdict_add(struct report_verdict *v, const char *fmt
 	va_end(ap);
 }
 
-static void verdict_add_sum(struct report_verdict *v, const struct heap *heap, const struct scan_sum *sum)
+static void verdict_add_sum(struct report_verdict *v, const struct report_process *p,
+			    const struct scan_sum *sum)
 {
-	verdict_add(v, "%s in %s block%s", estimate_bytes(heap, sum->bytes).text,
-		    estimate_count(heap, sum->blocks).text, sum->blocks == 1 ? "" : "s");
+	const char *mark = HAS_SAMPLES && heap_sample_bytes(p->heap) && !leaks_by_books(p->leaks) ? "~" : "";
+
+	verdict_add(v, "%s%s in %s%s block%s", mark, human_bytes(sum->bytes).text, mark,
+		    human_count(sum->blocks).text, sum->blocks == 1 ? "" : "s");
 }
 
 /* ---- the place ---- */
@@ -137,6 +140,8 @@ static int verdict_find_place(struct report_holder *out, const struct report *r,
 	if (err || !count)
 		return err;
 	memcpy(out->place, places[most], sizeof(out->place));
+	out->bytes = parts[most].bytes;
+	out->all = all;
 	out->share = parts[most].bytes >= all	    ? ""
 		     : parts[most].bytes >= all / 2 ? "most of it "
 						    : "the largest part ";
@@ -220,11 +225,45 @@ static int verdict_wrong(struct report_verdict *v, const struct report *r, const
 	return err;
 }
 
+/*
+ * The sum is exact, and the share of a place an estimate: of the lost blocks that were sampled, unless some of the sum
+ * is older than the trace.
+ */
+static int verdict_by_books(struct report_verdict *v, const struct report *r, const struct report_process *p,
+			    const struct report_row *rows, size_t nr)
+{
+	const struct scan_sum *of = leaks_all(p->leaks)->of;
+	const struct scan_sum lost = { of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks,
+				       of[SCAN_DEFINITE].bytes + of[SCAN_INDIRECT].bytes };
+	struct report_holder holder;
+	u64 all;
+	int err;
+
+	verdict_add(v, "leaks %s in %s block%s by the allocator's books", human_bytes(lost.bytes).text,
+		    human_count(lost.blocks).text, lost.blocks == 1 ? "" : "s");
+	v->nr_bad = strlen(v->text) - v->bad_at;
+	err = verdict_find_place(&holder, r, p, rows, nr, verdict_lost);
+	if (err)
+		return err;
+	all = p->target->is_started || holder.all > lost.bytes ? holder.all : lost.bytes;
+	if (!holder.all)
+		verdict_add(v, "%s; none of these blocks was sampled",
+			    p->target->is_started ? "" : ", older ones included");
+	else if (!p->target->is_started)
+		verdict_add(v, ", ~%.0f %% of it since the attach", 100 * (double)holder.all / (double)all);
+	if (*holder.place)
+		verdict_add(v, "; ~%.0f %% of it from %s", 100 * (double)holder.bytes / (double)all,
+			    holder.place);
+	return 0;
+}
+
 static int verdict_leaks(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			 const struct report_row *rows, size_t nr)
 {
 	const struct scan_sum *of = p->leaks->result.sums.of;
 
+	if (!IS_AGENT && leaks_by_books(p->leaks))
+		return verdict_by_books(v, r, p, rows, nr);
 	verdict_add(v, "leaks %s",
 		    estimate_lost(p->heap, of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
 				  of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
@@ -237,26 +276,26 @@ static int verdict_leaks(struct report_verdict *v, const struct report *r, const
 static int verdict_none(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			const struct report_row *rows, size_t nr)
 {
-	const struct scan_sum *possible = &p->leaks->result.sums.of[SCAN_POSSIBLE];
-	const struct scan_sum *unsure = &p->leaks->result.sums.of[SCAN_UNSURE];
+	const struct scan_sum *possible = &leaks_all(p->leaks)->of[SCAN_POSSIBLE];
+	const struct scan_sum *unsure = &leaks_all(p->leaks)->of[SCAN_UNSURE];
 	int err = 0;
 
 	verdict_add(v, possible->blocks || unsure->blocks ? "no definite leaks" : "no leaks");
-	/* An attach sees only the blocks that come later. */
-	if (!p->target->is_started && !p->is_replaced) {
+	/* An attach sees only the blocks that come later, unless the books have all. */
+	if (!p->target->is_started && !p->is_replaced && !leaks_by_books(p->leaks)) {
 		verdict_add(v, " among blocks since the attach");
 		if (!p->target->has_exited && !r->is_broken_off)
 			verdict_add(v, " (older ones: heaptap scan %d)", (int)p->target->pid);
 	}
 	if (possible->blocks) {
 		verdict_add(v, "; ");
-		verdict_add_sum(v, p->heap, possible);
+		verdict_add_sum(v, p, possible);
 		verdict_add(v, " possibly leaked");
 		err = IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_possible);
 	}
 	if (unsure->blocks) {
 		verdict_add(v, "; ");
-		verdict_add_sum(v, p->heap, unsure);
+		verdict_add_sum(v, p, unsure);
 		verdict_add(v, " unsure");
 	}
 	return err;
@@ -343,7 +382,7 @@ int report_verdict(struct report_verdict *v, const struct report *r, const struc
 	}
 	if (!p->leaks || !p->leaks->has_verdict) {
 		verdict_missing(v, p);
-	} else if (p->leaks->result.sums.of[SCAN_DEFINITE].blocks) {
+	} else if (leaks_all(p->leaks)->of[SCAN_DEFINITE].blocks) {
 		err = verdict_leaks(v, r, p, rows, nr);
 		return err ? err : verdict_growth(v, r, p, rows, nr);
 	} else {

@@ -29,6 +29,7 @@ int report_verdict_of(struct report_verdict *v, const struct report *r,
 struct report_holder {
 	char place[OWN_PLACE_MAX]; /* "remember (svc.cpp:19)", escaped; "" = not known */
 	const char *share;	   /* "most of it ", "the largest part ", "" = all of it */
+	u64 bytes, all;		   /* of it, and of all callers */
 };
 
 int report_holder(struct report_holder *out, const struct report *r, const struct report_process *p,

@@ -17,6 +17,10 @@
 #include "user/scan/snapshot.h"
 #include "user/scan/snapshot_plan.h"
 
+enum { MAX_TRIES = 4 }; /* to find books that no thread is changing */
+
+static const u64 MAX_WALK_NS = 600ULL * 1000000000; /* of a copy, which nothing waits for */
+
 static void leaks_freep(struct leaks **l)
 {
 	leaks_free(*l);
@@ -100,11 +104,14 @@ struct finding {
 	struct leaks *leaks;
 	const struct leaks_options *options;
 	struct scan_books books;
-	struct scan *scan;     /* owned */
+	struct scan *scan; /* owned */
+	struct scan *all;  /* owned; of all blocks in the books of the allocator. NULL = not listed */
+	struct leaks_listed listed;
 	struct snapshot *snap; /* owned; names roots after the process was resumed */
 	struct snapshot_plan plan;
 	struct courtesy_hurry hurry;
 	u64 start_ns; /* of the stop */
+	u32 nr_tries;
 	bool is_judged;
 };
 
@@ -123,17 +130,33 @@ static int leaks_begin(void *arg)
 
 static void find_whys(struct finding *f)
 {
-	int err = IS_AGENT ? 0 : leaks_find_whys(f->leaks, f->scan, f->options);
+	int err = IS_AGENT ? 0 : leaks_find_whys(f->leaks, f->all ? f->all : f->scan, f->options);
 
 	if (err && err != -ECANCELED)
 		warn("scan: PID %d: cannot find who holds blocks: %s", f->options->pid, strerror(-err));
 }
 
+static int judge_by_books(struct finding *f)
+{
+	int err = scan_judge(f->all);
+
+	if (err)
+		return err;
+	scan_judge_by(f->scan, f->all);
+	f->leaks->books = (struct leak_books){ f->listed.allocator, scan_result(f->all).sums };
+	f->leaks->is_partial = f->listed.is_partial;
+	return 0;
+}
+
 static int leaks_judge(void *arg)
 {
 	struct finding *f = arg;
-	int err = f->options->elsewhere ? 0 : scan_judge(f->scan);
+	int err;
 
+	if (!IS_AGENT && f->all)
+		err = judge_by_books(f);
+	else
+		err = f->options->elsewhere ? 0 : scan_judge(f->scan);
 	if (f->options->take)
 		return err;
 	if (!err)
@@ -146,11 +169,36 @@ static int leaks_judge(void *arg)
 	return err;
 }
 
+/* List all blocks, and read the pointers to them. -ENOENT: no books. */
+static int read_by_books(struct finding *f)
+{
+	const struct leaks_options *o = f->options;
+	u64 patience_ns = f->leaks->is_copied ? MAX_WALK_NS : o->max_pause_ns;
+	bool is_last = o->is_ending || ++f->nr_tries == MAX_TRIES;
+	int err = o->lister->list(o->lister->ctx, f->snap, f->start_ns + patience_ns, is_last, &f->listed);
+	const struct scan_options so = { .pointer_mask = o->pointer_mask,
+					 .want_unaligned = o->want_unaligned,
+					 .is_unwanted = o->is_unwanted,
+					 .slack = f->listed.slack,
+					 .is_partial = f->listed.is_partial };
+
+	if (!err)
+		err = scan_new(&f->all, &f->listed.books, &so);
+	if (!err)
+		err = scan_is_listed(f->scan, f->all);
+	if (!err)
+		return scan_read(f->all, f->snap);
+	scan_free(f->all);
+	f->all = NULL;
+	return err;
+}
+
 static int leaks_read_memory(void *arg)
 {
 	struct finding *f = arg;
+	int err = IS_AGENT || !f->options->lister ? -ENOENT : read_by_books(f);
 
-	return scan_read(f->scan, f->snap);
+	return err == -ENOENT ? scan_read(f->scan, f->snap) : err;
 }
 
 static struct snapshot_plan_options leaks_plan_options(const struct finding *f)
@@ -162,7 +210,8 @@ static struct snapshot_plan_options leaks_plan_options(const struct finding *f)
 					       .max_copy = o->max_copy,
 					       .max_pause_ns = o->max_pause_ns,
 					       .nr_jobs = o->nr_jobs,
-					       .is_price_known = o->is_price_known,
+					       .walks_books = o->lister != NULL,
+					       .is_price_known = o->is_price_known || f->nr_tries,
 					       .is_unwanted = o->is_unwanted,
 					       .holder = o->holder };
 }
@@ -201,9 +250,8 @@ static void leaks_end_moment(struct finding *f, const struct leaks_options *o)
 	if (o->release)
 		o->release(o->ctx);
 	courtesy_hurry_end(&f->hurry);
-	f->leaks->pause_ns = clock_now_ns() - f->start_ns;
-	if (f->leaks->is_copied && !o->release)
-		f->leaks->pause_ns = f->snap->pause_ns;
+	f->leaks->pause_ns +=
+		f->leaks->is_copied && !o->release ? f->snap->pause_ns : clock_now_ns() - f->start_ns;
 	if (IS_AGENT)
 		return;
 	f->leaks->pause_ns += snapshot_plan_pause(&f->plan);
@@ -269,6 +317,22 @@ static int leaks_read_moment(struct finding *f, const struct leaks_options *o)
 	return err;
 }
 
+/* Books that a thread is changing are read at another moment. */
+static int leaks_read_process(struct finding *f, const struct leaks_options *o)
+{
+	u32 nr_tries;
+	int err;
+
+	for (;;) {
+		nr_tries = f->nr_tries;
+		err = leaks_read_moment(f, o);
+		if (err != -EBUSY || f->nr_tries == nr_tries)
+			return err;
+		snapshot_free(f->snap);
+		f->snap = NULL;
+	}
+}
+
 /* Say what a large scan takes, before it begins. */
 static int plan_memory(struct finding *f, const struct leaks_options *o)
 {
@@ -297,7 +361,7 @@ static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 	if (!err)
 		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
-		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : leaks_read_moment(&f, o);
+		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : leaks_read_process(&f, o);
 	if (!err && !f.is_judged)
 		err = o->aside(o->ctx, leaks_judge, &f);
 	/* Only this thread may talk to the other machine. */
@@ -308,6 +372,8 @@ static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 		o->take(o->ctx, take_ptr(f.scan), take_ptr(f.snap));
 	}
 	scan_free(f.scan);
+	if (!IS_AGENT)
+		scan_free(f.all);
 	snapshot_free(f.snap);
 	if (!IS_AGENT)
 		snapshot_plan_free(&f.plan);

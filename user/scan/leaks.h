@@ -9,7 +9,9 @@
 #include <sys/types.h>
 
 #include "user/scan/leaks_blocks.h"
+#include "user/scan/leaks_books.h"
 #include "user/scan/leaks_marks.h"
+#include "user/scan/leaks_rows.h"
 #include "user/scan/leaks_samples.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_way.h"
@@ -17,19 +19,6 @@
 struct kernel_words;
 struct scan_chain;
 struct leak_why;
-
-/* Sums of one caller (struct heap_row). */
-struct leak_row {
-	struct scan_sums sums;	    /* without suppressed blocks */
-	struct scan_sum through;    /* indirect: lost through this caller's definite blocks */
-	struct scan_sum suppressed; /* lost, but a rule leaves it out */
-};
-
-/* Indirect blocks of one caller, lost through definite blocks of another caller or of the same. */
-struct leak_link {
-	u32 row, leader; /* rows of the two callers: heap_row_get() */
-	struct scan_sum sum;
-};
 
 /* The verdicts on one process, or the reason why it has no verdict. */
 struct leaks {
@@ -57,6 +46,7 @@ struct leaks {
 	u8 word_size;		   /* of the process, bytes */
 	struct leak_blocks blocks; /* not of a recording */
 	struct leak_samples samples;
+	struct leak_books books; /* of a sampled heap */
 };
 
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
@@ -108,6 +98,8 @@ struct leaks_options {
 	 */
 	const struct scan_books *books;
 	void (*take)(void *ctx, struct scan *scan, struct snapshot *snap);
+	/* Judge all blocks that this lists, and those of @heap by them. NULL: only those of @heap. */
+	const struct leaks_lister *lister;
 	/* With elsewhere: scan_whys_find() of the other machine. NULL: it cannot say who holds a block. */
 	int (*why)(void *ctx, taddr_t addr, struct scan_chain **out);
 	/* Run @work(@arg), which takes long and only reads the heap. Returns its result. */
@@ -136,3 +128,15 @@ struct scan_sum leaks_lost(const struct leak_row *row);
 
 /* Row @i of the heap is row @to[i] now, not above @i, for the @nr rows of before; several may have become one. */
 void leaks_fold(struct leaks *l, const u32 *to, size_t nr);
+
+/* Is the sum of leaks known by the books of the allocator? Rules that take blocks out know sampled ones only. */
+static inline bool leaks_by_books(const struct leaks *l)
+{
+	return HAS_SAMPLES && l->books.allocator && !l->suppressed.blocks && !l->left_out.blocks;
+}
+
+/* The sums of all blocks: by the books, older ones included, or as those of the heap. */
+static inline const struct scan_sums *leaks_all(const struct leaks *l)
+{
+	return leaks_by_books(l) ? &l->books.sums : &l->result.sums;
+}

@@ -52,7 +52,7 @@ void session_forget_names(struct session *s)
 void session_count_findings(const struct process *p, struct session_found *f)
 {
 	struct misuse_counts wrong = heap_misuse_counts(p->heap);
-	const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
+	const struct scan_sum *of = NULL;
 	struct trend_growth growth;
 
 	if (process_is_unwatched(p)) {
@@ -69,6 +69,8 @@ void session_count_findings(const struct process *p, struct session_found *f)
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
 	}
+	/* Books have blocks from before an attach, too: those count by --older-blocks. */
+	of = p->target->is_started ? leaks_all(p->leaks)->of : p->leaks->result.sums.of;
 	f->lost.blocks += of[SCAN_DEFINITE].blocks;
 	f->lost.bytes += of[SCAN_DEFINITE].bytes;
 	f->with.blocks += of[SCAN_INDIRECT].blocks;

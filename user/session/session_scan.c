@@ -11,6 +11,7 @@
 #include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/control.h"
+#include "user/session/session_books.h"
 #include "user/session/session_private.h"
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
@@ -300,6 +301,7 @@ static void describe_books(struct scanning *n, struct leaks_options *lo)
 /* Events so far are entered; find the verdict. */
 static void find_leaks(struct scanning *n, struct leaks_options *lo)
 {
+	struct session_books books = { .census = NULL };
 	struct session *s = n->session;
 	struct process *p = n->process;
 
@@ -308,9 +310,13 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	p->leaks = NULL;
 	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
+	if (!IS_AGENT && !lo->books && !lo->elsewhere)
+		session_books_init(&books, p, lo);
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))
 		warn("scan: PID %d: out of memory", p->target->pid);
+	if (!IS_AGENT)
+		session_books_fini(&books);
 	p->is_price_known = true;
 	s->scanning = NULL;
 	if (lo->why)

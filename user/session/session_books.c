@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Gives the scan of a sampled process the list of all its blocks. */
+#include "user/session/session_books.h"
+
+#include "user/census/census.h"
+#include "user/heap/heap_sample.h"
+#include "user/lib/log.h"
+
+void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo)
+{
+	*b = (struct session_books){ .census = NULL };
+	if (!heap_sample_bytes(p->heap))
+		return;
+	if (census_lister_new(&b->census)) {
+		warn("scan: PID %d: out of memory: judged by sampled blocks alone", (int)lo->pid);
+		return;
+	}
+	b->lister = (struct leaks_lister){ b->census, census_list };
+	lo->lister = &b->lister;
+}
+
+void session_books_fini(struct session_books *b)
+{
+	census_lister_free(b->census);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The books of a sampled process's allocator, for its leak verdict. For user/session/session*.c only. */
+#pragma once
+
+#include "user/scan/leaks.h"
+#include "user/session/session_process.h"
+
+struct census_lister;
+
+/* Plain data; all zero: none. */
+struct session_books {
+	struct census_lister *census; /* owned */
+	struct leaks_lister lister;
+};
+
+/*
+ * Have the scan that @lo describes judge by the books, if @p is sampled: without them memory between sampled blocks
+ * hides leaks. @b must live as long as the scan.
+ */
+void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo);
+void session_books_fini(struct session_books *b);
