@@ -195,6 +195,12 @@ json() { jq -r "$@" "$report"; }
 	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_maps (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
 	resident_after "raw 40000000"
 	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself'* ]] || { echo "$text"; return 1; }
+	resident_after "raw 40000000" --mmap
+	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_maps_raw (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	resident_after "brk 40000000"
+	[[ $text == *' more than at the attach: 3'[78].*' MiB mapped by the program itself'*'; --mmap names who maps memory' ]] || { echo "$text"; return 1; }
+	resident_after "brk 40000000" --mmap
+	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_sbrks (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
 	resident_after "shared 40000000"
 	[[ $text == *' more than at the attach: 38.'*' MiB in shared memory' ]] || { echo "$text"; return 1; }
 	resident_after "threads 90"

@@ -58,6 +58,11 @@ FN static void elsewhere_maps_raw(long bytes)
 	touched((void *)p, (size_t)bytes);
 }
 
+FN static void elsewhere_sbrks(long bytes)
+{
+	touched(sbrk(bytes), (size_t)bytes);
+}
+
 static void *elsewhere_thread(void *arg)
 {
 	char room[STACK];
@@ -104,6 +109,8 @@ int main(void)
 			elsewhere_maps(n, MAP_PRIVATE);
 		else if (!strncmp(line, "shared", 6))
 			elsewhere_maps(n, MAP_SHARED);
+		else if (!strncmp(line, "brk", 3))
+			elsewhere_sbrks(n);
 		else if (!strncmp(line, "raw", 3))
 			elsewhere_maps_raw(n);
 		else if (!strncmp(line, "trim", 4))

@@ -20,6 +20,8 @@ enum {
 	MIN_SHARE = 50,	       /* a part of less than a fiftieth is not listed */
 	MAX_LISTED = 4,
 	MAX_THREAD_FRAMES = 6,	/* from the allocator to pthread_create() */
+	MAX_SPARE = 1 << 20,	/* bytes that an allocator takes in advance */
+	BLOCK_SPARE = 32,	/* and for a block */
 	STACKS_KEPT = 40 << 20, /* bytes of stacks of ended threads that glibc keeps for the next ones */
 };
 
@@ -40,19 +42,37 @@ static s64 residence_grown(const struct report_residence *d, enum resident_part 
 	return (s64)d->now.of[part] - (s64)d->before.of[part];
 }
 
+/*
+ * Of @free new bytes in heaps, those that brk of the program has made: an allocator takes no more than it was asked
+ * for. Nobody knows that where calls were missed, or where a program is seen from its start.
+ */
+static s64 residence_brk(const struct report_process *p, s64 free)
+{
+	const struct report_residence *d = p->residence;
+	struct heap_totals totals = heap_totals(p->heap);
+	s64 asked = (s64)(totals.alloc_bytes + totals.allocs * BLOCK_SPARE) + MAX_SPARE;
+	s64 bytes = (s64)d->now.heap - (s64)d->before.heap - asked;
+
+	if (!d->before.rss || report_losses(p).allocs)
+		return 0;
+	bytes = bytes < free ? bytes : free;
+	return bytes > 0 ? bytes : 0;
+}
+
 size_t report_residence_items(const struct report_process *p, struct residence_item *items)
 {
 	const struct report_residence *d = p->residence;
 	s64 allocator = residence_grown(d, RESIDENT_ALLOCATOR), live = (s64)heap_live_bytes(p->heap);
-	s64 ended = (s64)d->now.ended - (s64)d->before.ended;
+	s64 ended = (s64)d->now.ended - (s64)d->before.ended, brk;
 
 	memcpy(items, residence_names, sizeof(residence_names));
 	/* A block may have pages that nothing was written to, and may take the room of an older one. */
 	items[IN_BLOCKS].bytes = live < allocator ? live : allocator > 0 ? allocator : 0;
-	items[IN_FREE].bytes = allocator - items[IN_BLOCKS].bytes;
+	brk = residence_brk(p, allocator - items[IN_BLOCKS].bytes);
+	items[IN_FREE].bytes = allocator - items[IN_BLOCKS].bytes - brk;
 	items[IN_ENDED].bytes = ended;
 	items[IN_STACKS].bytes = residence_grown(d, RESIDENT_STACKS) - ended;
-	items[IN_MAPPED].bytes = residence_grown(d, RESIDENT_ANONYMOUS);
+	items[IN_MAPPED].bytes = residence_grown(d, RESIDENT_ANONYMOUS) + brk;
 	items[IN_SHARED].bytes = residence_grown(d, RESIDENT_SHARED);
 	items[IN_FILES].bytes = residence_grown(d, RESIDENT_FILES);
 	return NR_ITEMS;

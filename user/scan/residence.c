@@ -158,6 +158,7 @@ int residence_read(struct residence *out, pid_t tid)
 		out->rss += out->maps[i].rss;
 		out->swapped += out->maps[i].swapped;
 		out->huge += out->maps[i].huge;
+		out->heap += out->maps[i].is_heap ? out->maps[i].end - out->maps[i].start : 0;
 	}
 	residence_read_page_tables(out, tid);
 	return out->rss ? 0 : -ESRCH;

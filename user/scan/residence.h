@@ -24,6 +24,7 @@ struct residence {
 	u64 of[NR_RESIDENT_PARTS]; /* bytes; with rss */
 	u64 rss;		   /* their sum; 0 = not known */
 	u64 swapped, huge;	   /* in swap; in huge pages, a part of rss */
+	u64 heap;		   /* mapped bytes of [heap], which grows by brk */
 	u64 page_tables;	   /* of the kernel for the process; not a part of rss */
 	/* Stacks whose threads have ended: how many; resident bytes, a part of RESIDENT_STACKS; mapped bytes. */
 	u64 nr_ended, ended, ended_mapped;
