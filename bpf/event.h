@@ -41,7 +41,7 @@ struct event_header {
 	u16 fn;	  /* row of the allocator table, enum alloc_fn; 0 outside heap events */
 	u32 pid;  /* process (thread group), in heaptap's PID namespace */
 	u32 tid;  /* thread */
-	u32 reserved;
+	u32 distance; /* heap events of sampled blocks: binary logarithm of the mean distance; 0 = that of the trace */
 };
 
 /* One step of an allocator call; the same from every source. */

@@ -40,7 +40,7 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 	*out = *ev;
 	out->h.pid = t->pid;
 	out->h.tid = (u32)current_ids();
-	out->h.reserved = 0;
+	out->h.distance = 0;
 	out->time_ns = bpf_ktime_get_ns();
 	if (state.wish.pid != t->pid || !is_wished(ev)) {
 		bpf_ringbuf_submit(out, wake_flag());

@@ -45,7 +45,8 @@ struct inflight_level {
 	u8 flags;				     /* of the probe, enum probe_flag */
 	u8 keeper;	 /* 1 + number of the level that made this call, 0 = the program */
 	u8 is_unsampled; /* 1 = a realloc whose new block is not counted */
-	u8 reserved[4];
+	u8 distance;	 /* as in an event, where blocks are sampled */
+	u8 reserved[3];
 };
 
 /* A block that a wrapper has allocated, which may be the one that it returns. */
@@ -74,7 +75,7 @@ struct inflight {
 	u32 nr_held;
 	u32 next_held; /* grows; the slot for the next block */
 	u32 choice;    /* enum call_choice: of the call that is about to be entered */
-	u32 reserved;
+	u32 distance;  /* likewise, as in an event: where blocks are sampled */
 	struct inflight_held held[INFLIGHT_HELD];
 	struct inflight_level levels[INFLIGHT_LEVELS];
 };

@@ -456,6 +456,7 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 	l->size = life_size(c, p);
 #ifdef LIFE_SAMPLES
 	l->is_unsampled = t->choice == CALL_OLD;
+	l->distance = (u8)t->distance;
 	l->old = p->old_arg && t->choice != CALL_NEW ? call_arg(c, p, p->old_arg) : 0;
 #else
 	l->old = p->old_arg ? call_arg(c, p, p->old_arg) : 0;
@@ -510,6 +511,7 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 #ifdef LIFE_SAMPLES
 	if (l->is_unsampled)
 		ev.h.flags |= EVENT_UNSAMPLED;
+	ev.h.distance = l->distance;
 #endif
 	ev.h.fn = p->fn;
 	ev.addr = addr;

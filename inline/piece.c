@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->kind = ev->h.kind;
 	rec->flags = ev->h.flags;
 	rec->fn = ev->h.fn;
-	rec->reserved = 0;
+	rec->distance = ev->h.distance;
 	rec->addr = ev->addr;
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;
@@ -604,6 +604,7 @@ static __attribute__((noinline)) bool enter_any_part(struct piece_regs *regs, u3
 	hook_begin(h, place, &shared()->rings[at], regs, regs_entry_sp(regs), regs_probe(regs)->ip);
 	h->has_stacks = shared()->depth && choice != CALL_OLD;
 	place->thread.calls.choice = choice;
+	place->thread.calls.distance = sample_last_distance();
 	if (is_left)
 		renew_place(h, place);
 	if (!place->thread.calls.nr && h->has_stacks && wants_stack(regs))

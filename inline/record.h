@@ -12,11 +12,11 @@ enum {
 
 /* One event. */
 struct piece_record {
-	u64 stamp; /* time stamp counter */
-	u8 kind;   /* enum event_kind: one of those of struct heap_event */
-	u8 flags;  /* enum event_flag */
-	u16 fn;	   /* row of the allocator table */
-	u32 reserved;
+	u64 stamp;    /* time stamp counter */
+	u8 kind;      /* enum event_kind: one of those of struct heap_event */
+	u8 flags;     /* enum event_flag */
+	u16 fn;	      /* row of the allocator table */
+	u32 distance; /* as in struct event_header */
 	u64 addr, old_addr, size, stack;
 };
 

@@ -10,8 +10,7 @@
  */
 #pragma once
 
-#include "inline/distance.h"
-#include "inline/region.h"
+#include "inline/sample_draw.h"
 #include "inline/shape.h"
 
 enum {
@@ -21,13 +20,6 @@ enum {
 
 /* A size that no call gets. */
 static const u64 SAMPLE_TOO_LARGE = 1ULL << 47;
-
-/* A thread has its place: its first distance. */
-static inline void sample_begin(struct piece_key *k, u64 key)
-{
-	k->random = shared()->sample_seed ^ key * 0x9e3779b97f4a7c15;
-	k->left = sample_distance(&k->random, shared()->sample_bytes);
-}
 
 static inline u8 *sample_counter(u64 addr)
 {
@@ -126,8 +118,10 @@ static inline bool sample_is_due(struct piece_key *k, const struct piece_regs *r
 	if (size < SAMPLE_TOO_LARGE && !is_counted)
 		k->left -= size + 1;
 	is_due = size >= SAMPLE_TOO_LARGE || k->left > INT64_MAX;
-	if (is_due)
-		k->left = sample_distance(&k->random, shared()->sample_bytes);
+	if (is_due) {
+		place_at(k->nr)->thread.calls.distance = sample_mean_log(k);
+		sample_draw(k);
+	}
 	if (is_due && sample_is_inner(k, regs, p, index))
 		return false;
 	/* As the stubs do: the outermost of functions that jump to each other stays. */

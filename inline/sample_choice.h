@@ -17,8 +17,20 @@ static inline void sample_go_on(void)
 {
 	struct piece_key *k = sample_first(thread_key());
 
-	if (k && k->left > INT64_MAX)
-		k->left = is_on() ? sample_distance(&k->random, shared()->sample_bytes) : INT64_MAX;
+	if (!k || k->left <= INT64_MAX)
+		return;
+	if (is_on())
+		sample_draw(k);
+	else
+		k->left = INT64_MAX;
+}
+
+/* The distance of the sample that this thread has come to last. */
+static inline u32 sample_last_distance(void)
+{
+	const struct piece_key *k = shared()->sample_bytes ? sample_first(thread_key()) : NULL;
+
+	return k ? place_at(k->nr)->thread.calls.distance : 0;
 }
 
 /* The part of an allocation by @p that counts: enum call_choice. */

@@ -24,6 +24,7 @@ struct piece_thread {
 	u32 nr_pending;
 	struct piece_pending pending[PIECE_MAX_PENDING];
 	u64 drawn; /* piece_key.left right after the latest sampled call */
+	u64 mean;  /* of the distances that piece_key.left was drawn from */
 	struct inflight calls;
 };
 

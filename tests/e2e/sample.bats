@@ -50,6 +50,20 @@ near() {
 	[ "$(field .estimated)" = null ]
 }
 
+@test "sample: with auto the distance grows with the calls, and sums stay right" {
+	rounds=100000
+	"$HEAPTAP" run -q --backend inline --no-scan --sample auto -o r.json -- "$T/sampled" $rounds >out 2>&1
+	report=r.json
+	[ "$(field .lost.allocs)" -eq 0 ]
+	[ "$(field .estimated)" = true ]
+	distance=$(jq .sample_bytes r.json)
+	[ "$distance" -gt $((512 * 1024)) ]
+	[ $((distance & (distance - 1))) -eq 0 ]
+	seen=$(field .samples.seen)
+	near bytes "$(field .totals.alloc_bytes)" $((rounds * 4100)) "$seen"
+	near malloc "$(field .functions.malloc)" $((rounds * 105 / 100)) $((seen / 4))
+}
+
 @test "sample: a forked child lives; with --follow it has its own samples" {
 	rounds=20000
 	report=r.json

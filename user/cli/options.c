@@ -155,10 +155,10 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,
 	  .commands = TRACING,
 	  .help = "inline: a thread without room for its records waits while heaptap reads, or drops them" })
-	OF_HOST({ "sample", 0, "BYTES", options_take_sample, FIELD(sample_bytes), "off",
+	OF_HOST({ "sample", 0, "BYTES|auto", options_take_sample, FIELD(sample_bytes), "off",
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM),
 	  .help = "trace one block in about BYTES allocated bytes, such as 512K, and estimate all sums without "
-		  "a bias" })
+		  "a bias; auto: as many as make some 200 events a second" })
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "127", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  HELP("frames per stack; 0 = no stacks") },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = BOTH,

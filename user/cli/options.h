@@ -88,10 +88,10 @@ struct options {
 	/* system: which processes it watches and which it never traces; how many it watches, and traces at a time. */
 	struct option_list comms, exes, uids, cgroups, containers, spare;
 	u32 max_watched, zoom;
-	bool everything;      /* trace all of them at once */
-	u32 max_cost;	      /* of tracing, tenths of a percent of a CPU */
-	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
-	u32 threshold_growth; /* tenths of a percent an hour */
+	bool everything, adapts_samples; /* trace all of them at once; --sample auto */
+	u32 max_cost;			 /* of tracing, tenths of a percent of a CPU */
+	u64 threshold_bytes;		 /* and rules for a report on a process: 0 = none */
+	u32 threshold_growth;		 /* tenths of a percent an hour */
 	bool quiet, verbose, want_help, want_version, want_formats, has_max_cost /* it was given */;
 	u32 color;		    /* enum output_color */
 	u32 annotate, older_blocks; /* 0 = none, 1 = as GitHub wants it; 0 = attach judges them, too */

@@ -16,6 +16,7 @@
 #include "user/lib/serve_only.h"
 #include "user/cli/options_private.h"
 #include "user/report/format.h"
+#include "user/source/sample_pace.h"
 #include "user/source/source_open.h"
 #include "user/scan/suppress.h"
 
@@ -355,9 +356,13 @@ int options_take_sample(struct options *o, const struct option_row *row, const c
 	const u64 most = 64ULL << 30;
 
 	o->sample_bytes = 0;
-	if (!strcmp(text, "off"))
+	o->adapts_samples = !strcmp(text, "auto");
+	if (o->adapts_samples)
+		o->sample_bytes = 1ULL << SAMPLE_FIRST_LOG;
+	if (o->adapts_samples || !strcmp(text, "off"))
 		return 0;
 	if (!parse_size(text, &o->sample_bytes) && o->sample_bytes && o->sample_bytes <= most)
 		return 0;
-	return options_bad_value(o, row, "%s: must be off, or a size from 1 to 64G, such as 512K", text);
+	return options_bad_value(o, row, "%s: must be auto, off, or a size from 1 to 64G, such as 512K",
+				 text);
 }

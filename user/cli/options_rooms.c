@@ -51,6 +51,7 @@ struct source_choice options_source(const struct options *o)
 				       .max_followed = o->follow ? o->max_procs : 0,
 				       .ring_bytes = o->ring_bytes,
 				       .sample_bytes = IS_AGENT ? 0 : o->sample_bytes,
+				       .adapts_samples = !IS_AGENT && o->adapts_samples,
 				       .want_mmap = o->want_mmap,
 				       .no_cpp = o->no_cpp,
 				       .omit = o->omit.items,

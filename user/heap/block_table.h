@@ -10,7 +10,7 @@
  */
 struct block {
 	u64 key;	    /* 0 = empty */
-	u64 size : 47;	    /* bytes, see BLOCK_MAX_SIZE */
+	u64 size : 47;	    /* bytes, see BLOCK_MAX_SIZE; sampled: block_size() */
 	u64 is_more : 1;    /* sampled: it counts for one block more (heap_sample.c) */
 	u64 thread : 12;    /* that allocated it: a row of the thread table, or THREADS_MAX */
 	u64 order_high : 4; /* bits 32 to 35 of its place in the order of allocations, which is its time, too */

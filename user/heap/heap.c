@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "user/heap/heap_private.h"
+#include "user/heap/heap_worth.h"
 #include "user/lib/random.h"
 
 enum {
@@ -277,9 +278,8 @@ static int heap_add_block(struct heap *h, const struct heap_event *ev, u32 row)
 		gone->kind = PENDING_GONE;
 	}
 	b->size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
-	if (HAS_SAMPLES)
-		b->is_more = heap_sample_is_more(h, ev);
-	h->nr_samples += HAS_SAMPLES;
+	if (HAS_SAMPLES && h->sample_bytes)
+		heap_sample_enter(h, b, ev);
 	b->epoch = h->epoch;
 	b->row = row;
 	block_set_order(b, heap_order_next(h, ev->time_ns));

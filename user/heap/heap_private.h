@@ -74,6 +74,7 @@ struct heap {
 	bool is_complete;	      /* the process was seen from its start: an unknown block is no block */
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* heap_check_blur() */
 	u64 sample_bytes, nr_samples;	 /* heap_set_sample(), 0 = all blocks are seen; blocks entered */
+	u64 sample_last;		 /* the latest distance, if samples tell theirs; else 0 */
 	bool has_check_gaps;		 /* heap_check_gaps(): unknown blocks may exist after all */
 };
 
@@ -92,21 +93,6 @@ void heap_order_begin(struct heap *h, u64 now_ns);
 u64 heap_order_next(struct heap *h, u64 time_ns);
 /* The time of its allocation, exact to the millisecond. */
 u64 heap_order_time_ns(const struct heap *h, u64 order);
-
-/* heap_sample.c: the worth of a block of @size bytes that @fn has allocated. */
-struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, bool is_more);
-/* block.is_more of the block that @ev allocates. */
-bool heap_sample_is_more(const struct heap *h, const struct heap_event *ev);
-/* The number of calls that @ev, which is about to be entered, stands for. */
-u64 heap_sampled_calls(const struct heap *h, const struct heap_event *ev);
-
-/* The worth of the block @b. */
-static inline struct heap_worth block_worth(const struct heap *h, const struct block *b)
-{
-	if (!HAS_SAMPLES || !h->sample_bytes)
-		return (struct heap_worth){ 1, b->size };
-	return heap_worth(h, h->rows.rows[b->row].fn, b->size, b->is_more);
-}
 
 /* heap_ignore.c */
 bool heap_is_ignored(const struct heap *h, taddr_t addr);

@@ -3,6 +3,7 @@
 #include "user/heap/heap.h"
 
 #include "user/heap/heap_private.h"
+#include "user/heap/heap_worth.h"
 
 u64 heap_lost(const struct heap *h)
 {
@@ -111,7 +112,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 {
 	return (struct heap_block){
 		.addr = addr,
-		.size = b->size,
+		.size = block_size(h, b),
 		.order = block_order(b),
 		.time_ns = heap_order_time_ns(h, block_order(b)),
 		.row = b->row - h->first_row,
@@ -119,6 +120,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.is_ignored = heap_is_ignored(h, addr),
 		.is_unsure = b->epoch != h->epoch,
 		.is_more = HAS_SAMPLES && b->is_more,
+		.distance = HAS_SAMPLES && h->sample_bytes ? (u8)heap_sample_distance(b) : 0,
 	};
 }
 

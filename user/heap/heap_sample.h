@@ -18,7 +18,7 @@ struct heap_worth {
 /* Before the first event: the mean distance of samples is @bytes. 0, or 1 (each block is sampled): exact sums. */
 void heap_set_sample(struct heap *h, u64 bytes);
 
-/* The distance of heap_set_sample(); 0 = the sums are exact. */
+/* The distance of the latest sample that tells its own, else that of heap_set_sample(); 0 = the sums are exact. */
 u64 heap_sample_bytes(const struct heap *h);
 
 /* Blocks that were entered, and those of them that are live. */

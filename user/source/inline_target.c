@@ -173,11 +173,12 @@ static int map_tables(struct inline_target *t, int fd)
 /* Room for the sampled blocks of a heap that is as large as nearly all. Its memory is used as it fills. */
 u32 inline_target_buckets(const struct source_options *o)
 {
-	const u64 largest_heap = 32ULL << 30, least = 1 << 13;
-	u64 nr = least;
+	const u64 largest_heap = 32ULL << 30, least = 1 << 13, changing = 1 << 14;
+	u64 nr = o->adapts_samples ? changing : least;
 
+	/* Of distances that change sample_pace_next() bounds the blocks. */
 	while (o->sample_bytes && nr * PIECE_BUCKET_BLOCKS * o->sample_bytes < largest_heap &&
-	       nr < PIECE_MAX_BUCKETS)
+	       nr < PIECE_MAX_BUCKETS && !o->adapts_samples)
 		nr *= 2;
 	return o->sample_bytes ? (u32)nr : 0;
 }
@@ -191,6 +192,7 @@ static void inline_target_begin_samples(struct inline_target *t, const struct so
 	t->shared->sample_seed = seed;
 	t->shared->nr_buckets = t->in->nr_buckets;
 	t->shared->sample_bytes = o->sample_bytes;
+	t->pace = (struct sample_pace){ .is_on = o->adapts_samples, .log = SAMPLE_FIRST_LOG };
 }
 
 int inline_target_map(struct inline_target *t, const struct source_options *o)
@@ -476,12 +478,14 @@ static int inline_target_deliver(void *ctx, u32 ring, u64 time_ns, const struct 
 	ev->h.fn = rec->fn < ALLOC_MAX_FNS ? rec->fn : 0;
 	ev->h.pid = (u32)d->target->pid;
 	ev->h.tid = ring; /* until inline_target_flush() */
-	ev->h.reserved = 0;
+	ev->h.distance = rec->distance;
 	ev->time_ns = time_ns;
 	ev->addr = rec->addr;
 	ev->old_addr = rec->old_addr;
 	ev->size = rec->size;
 	ev->stack = rec->stack;
+	if (d->target->pace.is_on)
+		sample_pace_count(&d->target->pace, ev);
 	return d->nr == NR_AT_ONCE ? inline_target_flush(d) : 0;
 }
 
@@ -524,6 +528,9 @@ static int poll_rings(struct inline_target *t, const struct sink *sink, int how,
 	nr = how == POLL_UNTIL ? rings_poll_until(t->rings, &to, stamp)
 			       : rings_poll(t->rings, &to, how == POLL_ALL);
 	err = inline_target_flush(&d);
+	if (t->pace.is_on && nr >= 0)
+		__atomic_store_n(&t->shared->sample_bytes,
+				 sample_pace_next(&t->pace, (u64)nr, clock_now_ns()), __ATOMIC_RELAXED);
 	return nr < 0 || !err ? nr : err;
 }
 

@@ -6,6 +6,7 @@
 
 #include "user/inject/guard.h"
 #include "user/source/probe_taker.h"
+#include "user/source/sample_pace.h"
 #include "user/source/source.h"
 
 struct cfi_ahead;
@@ -56,10 +57,11 @@ struct inline_target {
 	u64 next_room_ns; /* when inline_room_look() tries again, after an error */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
-	u64 poll_stamp;	       /* where the poll under way ends, so that forks are known that came before */
-	struct call_rate rate; /* before it had code; no calls = told, or not counted */
-	bool is_counting;      /* by source_bpf_count() */
-	bool wants_update;     /* its mappings were read again meanwhile */
+	u64 poll_stamp;		 /* where the poll under way ends, so that forks are known that came before */
+	struct sample_pace pace; /* of samples */
+	struct call_rate rate;	 /* before it had code; no calls = told, or not counted */
+	bool is_counting;	 /* by source_bpf_count() */
+	bool wants_update;	 /* its mappings were read again meanwhile */
 };
 
 /*

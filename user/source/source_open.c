@@ -185,6 +185,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.depth = c->depth,
 		.ring_bytes = c->ring_bytes,
 		.sample_bytes = IS_AGENT ? 0 : c->sample_bytes,
+		.adapts_samples = !IS_AGENT && c->adapts_samples,
 		.omit = c->omit,
 		.usdt = c->usdt,
 		.chosen = c->chosen,

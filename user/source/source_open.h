@@ -36,7 +36,7 @@ struct source_choice {
 	u32 max_cost;	     /* with CODE_LATER: too dear is what takes more, in thousandths; 0 = no limit */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	u64 sample_bytes;    /* mean distance of sampled bytes; 0 = all blocks are seen */
-	bool want_mmap, no_cpp;
+	bool want_mmap, no_cpp, adapts_samples; /* the last: sample_bytes is the first distance */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
