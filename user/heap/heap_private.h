@@ -97,6 +97,8 @@ u64 heap_order_time_ns(const struct heap *h, u64 order);
 struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, bool is_more);
 /* block.is_more of the block that @ev allocates. */
 bool heap_sample_is_more(const struct heap *h, const struct heap_event *ev);
+/* @row has a new block of @size bytes: add to its variance. */
+void heap_sample_spread(const struct heap *h, struct row *row, u64 size);
 /* The number of calls that @ev, which is about to be entered, stands for. */
 u64 heap_sampled_calls(const struct heap *h, const struct heap_event *ev);
 
