@@ -40,6 +40,17 @@ near() {
 	grep -q '^  sampled  *about one block in 16,384 B\|^  sampled  *about one block in 16.0 KiB' r.txt
 }
 
+@test "sample: totals and callers have an interval" {
+	"$HEAPTAP" run -q -v --backend inline --sample 16K -o r.json -o r.txt -- "$T/sampled" 50000 >out 2>&1
+	for key in alloc_bytes live_bytes peak_bytes; do
+		[ "$(jq ".processes[0].totals | .low.$key < .$key and .$key < .high.$key" r.json)" = true ]
+	done
+	[ "$(jq '.processes[0].stacks[0] | .low.alloc_bytes < .alloc_bytes and .alloc_bytes < .high.alloc_bytes' r.json)" = true ]
+	grep -qE '^  allocated  *~[0-9.]+ MiB \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
+	grep -qE '^#[0-9]+  *~[0-9.]+ [KM]iB \([0-9.]+ ([KM]iB )?to [0-9.]+ [KM]iB\) \(' r.txt
+	grep -qE '^#1  *~[0-9.]+ MiB leaked \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
+}
+
 @test "sample: a distance of 1 byte traces all blocks" {
 	"$HEAPTAP" run -q --backend inline --sample 1 -o r.json -- "$T/sampled" 2000 >out 2>&1
 	"$HEAPTAP" run -q --backend inline --no-check -o exact.json -- "$T/sampled" 2000 >out 2>&1

@@ -284,6 +284,8 @@ static int heap_add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	b->row = row;
 	block_set_order(b, heap_order_next(h, ev->time_ns));
 	b->thread = account_alloc(h, row, block_worth(h, b), ev);
+	if (HAS_SAMPLES && h->sample_bytes && is_counted(h, row))
+		heap_sample_spread(h, &h->rows.rows[row], b);
 	if (h->has_cover)
 		cover_map_add(&h->cover, ev->addr, ev->size);
 	return 0;

@@ -50,6 +50,7 @@ struct heap_row {
 	u64 allocs, frees, alloc_bytes, live_blocks, live_bytes;
 	u64 peak_bytes; /* live bytes of this caller at the peak of the process */
 	u64 temporary;
+	double spread; /* variance of alloc_bytes; 0 = they are exact */
 	u32 nr_folded; /* callers that have become this one: user/heap/fold.h */
 };
 

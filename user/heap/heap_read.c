@@ -98,6 +98,7 @@ struct heap_row heap_row_get(const struct heap *h, u32 row)
 		.live_bytes = r->live_bytes,
 		.peak_bytes = row_at_peak(r, h->peak_nr),
 		.temporary = r->temporary,
+		.spread = HAS_SAMPLES ? r->spread : 0,
 		.nr_folded = r->nr_folded,
 	};
 }

@@ -7,6 +7,8 @@
 #include "user/heap/heap_worth.h"
 #include "user/lib/hash_index.h"
 
+static const double Z_95 = 1.96; /* standard deviations of a normal distribution that hold 95 of 100 */
+
 void heap_set_sample(struct heap *h, u64 bytes)
 {
 	h->sample_bytes = bytes > 1 ? bytes : 0;
@@ -101,4 +103,88 @@ u64 heap_sampled_calls(const struct heap *h, const struct heap_event *ev)
 	return ev->h.flags & EVENT_UNSAMPLED && ev->h.kind == EVENT_REALLOC_END
 		       ? 0
 		       : heap_worth(h, ev->h.fn, size, sample_distance_of(ev), sample_is_more(h, ev)).nr;
+}
+
+void heap_sample_spread(const struct heap *h, struct row *row, const struct block *b)
+{
+	double size = (double)block_size(h, b), weight = sample_weight(h, block_size(h, b), heap_sample_distance(b));
+
+	if (is_sampled_fn(h, row->fn))
+		row->spread += weight * (weight - 1) * size * size;
+}
+
+/* ---- intervals ---- */
+
+/* About the quantile of a gamma distribution that lies @z standard deviations from the middle (Wilson and Hilferty). */
+static double gamma_quantile(double mean, double variance, double z)
+{
+	double ninth = variance / (9 * mean * mean), root = 1 - ninth + z * sqrt(ninth);
+
+	return root > 0 ? mean * root * root * root : 0;
+}
+
+struct heap_interval heap_interval_of(double sum, double variance, double most)
+{
+	double low = sum > 0 ? gamma_quantile(sum, variance, -Z_95) : 0;
+	double high = gamma_quantile(sum + most, variance + most * most, Z_95);
+	return (struct heap_interval){ (u64)llround(low), (u64)llround(high) };
+}
+
+static double variance_of(const struct heap_row *row, u64 bytes)
+{
+	return row->alloc_bytes ? row->spread * (double)bytes / (double)row->alloc_bytes : 0;
+}
+
+struct heap_interval heap_bytes_interval(const struct heap *h, const struct heap_row *row, u64 bytes)
+{
+	if (row->spread <= 0)
+		return (struct heap_interval){ bytes, bytes };
+	return heap_interval_of((double)bytes, variance_of(row, bytes), (double)heap_sample_bytes(h));
+}
+
+struct heap_interval heap_all_interval(const struct heap *h, u64 (*part)(const struct heap_row *row))
+{
+	double sum = 0, variance = 0;
+
+	for (u32 i = 0; i < heap_row_count(h); i++) {
+		const struct heap_row row = heap_row_get(h, i);
+		u64 bytes = part(&row);
+
+		sum += (double)bytes;
+		variance += variance_of(&row, bytes);
+	}
+	return heap_interval_of(sum, variance, (double)heap_sample_bytes(h));
+}
+
+/* Live blocks that are younger than a moment. */
+struct younger {
+	const struct heap *heap;
+	u64 since_ns;
+	double bytes;
+};
+
+static int add_younger(void *ctx, const struct heap_block *block)
+{
+	struct younger *y = ctx;
+
+	if (block->time_ns >= y->since_ns)
+		y->bytes += (double)heap_block_worth(y->heap, block).bytes;
+	return 0;
+}
+
+/* Blocks that were live before and are live now are the same samples: only the others make noise. */
+bool heap_sample_is_noise(const struct heap *h, const struct trend_growth *g)
+{
+	struct younger y = { h, h->totals.last_time_ns - g->span_ns, 0 };
+	double spread = 0, both, gone;
+
+	for (u32 i = 0; i < heap_row_count(h); i++)
+		spread += heap_row_get(h, i).spread;
+	if (g->after <= g->before || !h->totals.alloc_bytes)
+		return false;
+	heap_for_each_block(h, add_younger, &y);
+	both = fmax(0, (double)h->totals.live_bytes - y.bytes);
+	gone = fmax(0, (double)g->before - both);
+	return (double)(g->after - g->before) <
+	       Z_95 * sqrt(spread / (double)h->totals.alloc_bytes * (y.bytes + gone));
 }

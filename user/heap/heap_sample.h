@@ -7,6 +7,7 @@
 #pragma once
 
 #include "user/heap/heap.h"
+#include "user/heap/trend.h"
 
 enum { HAS_SAMPLES = !IS_AGENT };
 
@@ -26,6 +27,33 @@ struct heap_samples {
 	u64 seen, live;
 };
 struct heap_samples heap_samples(const struct heap *h);
+
+/* It holds the true number in 95 of 100 runs, and more often where few blocks were sampled. */
+struct heap_interval {
+	u64 low, high;
+};
+
+/*
+ * Around the estimate @sum, whose variance is estimated as @variance; an unseen block stands for at most @most. By a
+ * gamma distribution, as of Poisson counts with weights (Fay and Feuer).
+ */
+struct heap_interval heap_interval_of(double sum, double variance, double most);
+
+/*
+ * Around @bytes, a part of what the caller @row allocated: live, freed, at the peak, lost. And around the sum of @part
+ * of all callers. Numbers of blocks have no interval: a few small blocks that were not seen can be thousands.
+ */
+struct heap_interval heap_bytes_interval(const struct heap *h, const struct heap_row *row, u64 bytes);
+struct heap_interval heap_all_interval(const struct heap *h, u64 (*part)(const struct heap_row *row));
+
+/* May the growth @g, of the present moment, be one of the estimate only? */
+bool heap_sample_is_noise(const struct heap *h, const struct trend_growth *g);
+
+/* As trend_growth(), for a growth that is more than noise. */
+static inline bool heap_growth(const struct heap *h, const struct trend *t, struct trend_growth *g)
+{
+	return trend_growth(t, g) && !(HAS_SAMPLES && heap_sample_bytes(h) && heap_sample_is_noise(h, g));
+}
 
 /* The worth of a live block of @h. Pieces of mappings, and blocks of pools, are never sampled, but seen. */
 struct heap_worth heap_block_worth(const struct heap *h, const struct heap_block *block);

@@ -18,6 +18,8 @@ static inline u64 block_size(const struct heap *h, const struct block *b)
 struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, u32 distance, bool is_more);
 /* The new block @b of @ev was sampled. */
 void heap_sample_enter(struct heap *h, struct block *b, const struct heap_event *ev);
+/* @row has the new block @b: add to its variance. */
+void heap_sample_spread(const struct heap *h, struct row *row, const struct block *b);
 /* The distance of @b, as in an event. */
 u32 heap_sample_distance(const struct block *b);
 /* The number of calls that @ev, which is about to be entered, stands for. */

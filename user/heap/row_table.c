@@ -112,6 +112,7 @@ static void row_table_join_rows(struct row *row, const struct row *from, u64 pea
 	row->alloc_bytes += from->alloc_bytes;
 	row->live_bytes += from->live_bytes;
 	row->temporary += from->temporary;
+	row->spread += IS_AGENT ? 0 : from->spread;
 	row->nr_folded += from->nr_folded;
 	if (row->alignment_log != from->alignment_log)
 		row->alignment_log = ROW_ALIGNMENTS;

@@ -23,6 +23,7 @@ struct row {
 	u64 at_peak;	/* bytes that the caller held at the peak number at_peak_nr */
 	u64 at_peak_nr; /* peaks of the process are numbered from 1 */
 	u64 temporary;
+	double spread; /* of sampled blocks: struct heap_row */
 	u32 nr_folded; /* callers whose counters are here because their stacks were folded (user/heap/fold.h) */
 	u16 fn;	       /* allocator function */
 	u8 alignment_log; /* 1 + the binary logarithm of the alignment that its calls ask for; 0 = they ask for none */

@@ -4,12 +4,33 @@
 
 #include "user/heap/heap_sample.h"
 #include "user/lib/human.h"
+#include "user/lib/json.h"
 
 struct report;
+
+/* Numbers with an interval that holds the truth in 95 of 100 runs. */
+enum estimate_part {
+	ESTIMATE_ALLOC_BYTES,
+	ESTIMATE_FREED_BYTES,
+	ESTIMATE_LIVE_BYTES,
+	ESTIMATE_PEAK_BYTES,
+	ESTIMATE_PARTS
+};
+
+struct estimate_text {
+	char text[2 * sizeof(struct human) + 16];
+};
 
 /* estimate.c: the mean distance of samples, 0 = the numbers are exact. And: @text with ~ before it. */
 u64 report_sample_bytes(const struct report *r);
 struct human estimate_mark(const struct human *text);
+
+/* estimate.c: for sampled heaps only. " (7.6 to 8.7 MiB)" of bytes; and the keys "low" and "high". */
+struct estimate_text estimate_interval(struct heap_interval i);
+struct heap_interval estimate_all(const struct heap *h, enum estimate_part part);
+struct heap_interval estimate_row(const struct heap *h, const struct heap_row *row, enum estimate_part part);
+void estimate_json_all(struct json *j, const struct heap *h);
+void estimate_json_row(struct json *j, const struct heap *h, const struct heap_row *row);
 
 static inline struct human estimate_of(const struct heap *h, struct human text)
 {

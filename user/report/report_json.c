@@ -166,6 +166,8 @@ static void json_totals(struct json *j, const struct heap *heap)
 	json_u64(j, "failed_allocs", t.failed_allocs);
 	json_u64(j, "collisions", t.collisions);
 	json_u64(j, "pending_blocks", heap_pending(heap)); /* in reallocs that have not returned */
+	if (HAS_SAMPLES && heap_sample_bytes(heap))
+		estimate_json_all(j, heap);
 	json_object_end(j);
 }
 
@@ -598,6 +600,8 @@ static void report_json_put_numbers(struct json *j, const struct report_process 
 	report_json_put_number(j, "folded", h->nr_folded);
 	if (p->reported && row->grown)
 		json_s64(j, "grown", row->grown);
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap))
+		estimate_json_row(j, p->heap, h);
 }
 
 static int put_leaks(struct json_rows *w, const struct report_row *row)

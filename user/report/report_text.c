@@ -65,6 +65,11 @@ static void text_row_head(struct text *t, const struct report_process *p, const 
 		fprintf(t->out, "%s %s, ", key->human((u64)key->value(row)).text, key->label);
 	fputs(estimate_bytes(p->heap, bytes).text, t->out);
 	text_tone_end(t);
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap) && t->report->options.verbose)
+		fputs(estimate_interval(estimate_row(p->heap, h,
+						     is_of_live ? ESTIMATE_LIVE_BYTES : ESTIMATE_ALLOC_BYTES))
+			      .text,
+		      t->out);
 	fprintf(t->out, " (%s) %s in %s block%s", human_percent(bytes, whole).text,
 		is_of_live ? "live" : "allocated", estimate_count(p->heap, blocks).text, plural(blocks));
 	if (is_of_live && h->allocs != h->live_blocks)

@@ -151,6 +151,12 @@ static void text_allocators(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
+static void text_interval(struct text *t, const struct heap *heap, enum estimate_part part)
+{
+	if (HAS_SAMPLES && heap_sample_bytes(heap))
+		fputs(estimate_interval(estimate_all(heap, part)).text, t->out);
+}
+
 static void text_peak(struct text *t, const struct heap *heap, const struct heap_totals *totals)
 {
 	const struct report *r = t->report;
@@ -158,6 +164,7 @@ static void text_peak(struct text *t, const struct heap *heap, const struct heap
 
 	line_begin(t, "peak");
 	fputs(estimate_bytes_exact(heap, totals->peak_bytes).text, t->out);
+	text_interval(t, heap, ESTIMATE_PEAK_BYTES);
 	if (totals->peak_bytes && totals->peak_time_ns >= start_ns)
 		fprintf(t->out, " after %s", human_duration(totals->peak_time_ns - start_ns).text);
 	line_end(t);
@@ -187,6 +194,7 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 		       size_t nr)
 {
 	struct heap_totals totals = heap_totals(p->heap);
+	bool is_sampled = HAS_SAMPLES && heap_sample_bytes(p->heap);
 	u64 pending = heap_pending(p->heap);
 	int err = 0;
 
@@ -194,6 +202,7 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	text_tone_begin(t, TONE_STRONG);
 	fputs(estimate_bytes_exact(p->heap, totals.live_bytes).text, t->out);
 	text_tone_end(t);
+	text_interval(t, p->heap, ESTIMATE_LIVE_BYTES);
 	fprintf(t->out, " in %s block%s", estimate_count(p->heap, totals.live_blocks).text,
 		plural(totals.live_blocks));
 	if (pending)
@@ -202,9 +211,10 @@ static int text_totals(struct text *t, const struct report_process *p, const str
 	text_peak(t, p->heap, &totals);
 
 	line_begin(t, "allocated");
-	report_text_details_item(t, "%s in %s block%s",
-				 estimate_bytes_exact(p->heap, totals.alloc_bytes).text,
-				 estimate_count(p->heap, totals.allocs).text, plural(totals.allocs));
+	report_text_details_item(
+		t, "%s%s in %s block%s", estimate_bytes_exact(p->heap, totals.alloc_bytes).text,
+		is_sampled ? estimate_interval(estimate_all(p->heap, ESTIMATE_ALLOC_BYTES)).text : "",
+		estimate_count(p->heap, totals.allocs).text, plural(totals.allocs));
 	if (totals.temporary)
 		report_text_details_item(t, "%s of them temporary",
 					 human_percent(totals.temporary, totals.allocs).text);
@@ -251,7 +261,7 @@ void text_growth(struct text *t, const struct report_process *p, const char *bef
 	u64 live = heap_totals(p->heap).live_bytes, then;
 	bool has_hour = live_an_hour_ago(t->report, p->heap, &then);
 	struct trend_growth g;
-	bool rose = p->trend && trend_growth(p->trend, &g) && g.after > g.before;
+	bool rose = p->trend && heap_growth(p->heap, p->trend, &g) && g.after > g.before;
 
 	if (!rose && !has_hour)
 		return;

@@ -30,6 +30,11 @@ static void leak_row_head(struct text *t, const struct report_process *p, const 
 	else
 		fprintf(t->out, "%s possibly leaked", estimate_bytes(p->heap, possible->bytes).text);
 	text_tone_end(t);
+	if (HAS_SAMPLES && heap_sample_bytes(p->heap) && t->report->options.verbose)
+		fputs(estimate_interval(heap_bytes_interval(p->heap, &row->row,
+							    lost.blocks ? definite->bytes : possible->bytes))
+			      .text,
+		      t->out);
 	if (lost.blocks)
 		fprintf(t->out, " in %s block%s", estimate_count(p->heap, definite->blocks).text,
 			plural(definite->blocks));

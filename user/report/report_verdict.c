@@ -324,7 +324,7 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	u64 more;
 	int err;
 
-	if (IS_AGENT || !p->trend || !trend_growth(p->trend, &g) || g.after <= g.before)
+	if (IS_AGENT || !p->trend || !heap_growth(p->heap, p->trend, &g) || g.after <= g.before)
 		return 0;
 	more = g.after - g.before;
 	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)

@@ -61,7 +61,7 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	}
 	for (int i = 0; i < NR_MISUSES; i++)
 		f->nr_misuses += wrong.of[i];
-	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > f->growth)
+	if (heap_growth(p->heap, &p->trend, &growth) && trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
 	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched) {
