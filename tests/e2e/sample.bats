@@ -143,3 +143,19 @@ lost_by_books() {
 	[ "$(jq '.processes[0].scan | has("books") and .books == null' r.json)" = true ]
 	grep -q '^  judged  *by sampled blocks alone' r.txt
 }
+
+@test "sample: diff takes growth within the noise of samples for none" {
+	"$HEAPTAP" run -q --backend inline --sample 16K -o old.json -- "$T/sampled" 20000 >out 2>&1
+	command jq '.processes[0].stacks |= map(if .live_bytes then .live_bytes = (.live_bytes * 1.05 | floor) else . end)' \
+		old.json >new.json
+	command jq '.processes[0].stacks |= map(del(.low, .high))' new.json >exact.json
+	run "$HEAPTAP" diff --fail-on growth:1% old.json new.json
+	[ "$status" -eq 0 ]
+	[[ $output = *"holds ~"*" more (within the noise of samples)"* ]]
+	command jq '.processes[0].stacks |= map(del(.low, .high))' old.json >exact_old.json
+	run "$HEAPTAP" diff --fail-on growth:1% exact_old.json exact.json
+	[ "$status" -ne 0 ]
+	command jq ".processes[0].stacks |= map(if .live_bytes then .live_bytes *= 3 else . end)" old.json >most.json
+	run "$HEAPTAP" diff --fail-on growth:1% old.json most.json
+	[ "$status" -ne 0 ]
+}
