@@ -36,11 +36,14 @@ near() {
 }
 
 @test "sample: totals and callers have an interval" {
-	"$HEAPTAP" run -q -v --backend inline --sample 16K -o r.json -o r.txt -- "$T/sampled" 50000 >out 2>&1
+	"$HEAPTAP" run -q -v --backend inline --sample 16K -o r.json -o r.txt -o r.csv -- "$T/sampled" 50000 >out 2>&1
 	for key in alloc_bytes live_bytes peak_bytes; do
 		[ "$(jq ".processes[0].totals | .low.$key < .$key and .$key < .high.$key" r.json)" = true ]
 	done
 	[ "$(jq '.processes[0].stacks[0] | .low.alloc_bytes < .alloc_bytes and .alloc_bytes < .high.alloc_bytes' r.json)" = true ]
+	python3 -c 'import csv, sys
+rows = [r for r in csv.DictReader(open("r.csv")) if int(r["live_bytes"])]
+assert rows and all(int(r["live_low"]) < int(r["live_bytes"]) < int(r["live_high"]) for r in rows)'
 	grep -qE '^  allocated  *~[0-9.]+ MiB \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
 	grep -qE '^#[0-9]+  *~[0-9.]+ [KM]iB \([0-9.]+ ([KM]iB )?to [0-9.]+ [KM]iB\) \(' r.txt
 	grep -qE '^#1  *~[0-9.]+ MiB leaked \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
