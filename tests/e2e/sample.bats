@@ -41,11 +41,14 @@ near() {
 }
 
 @test "sample: totals and callers have an interval" {
-	"$HEAPTAP" run -q -v --backend inline --sample 16K -o r.json -o r.txt -- "$T/sampled" 50000 >out 2>&1
+	"$HEAPTAP" run -q -v --backend inline --sample 16K -o r.json -o r.txt -o r.csv -- "$T/sampled" 50000 >out 2>&1
 	for key in alloc_bytes live_bytes peak_bytes; do
 		[ "$(jq ".processes[0].totals | .low.$key < .$key and .$key < .high.$key" r.json)" = true ]
 	done
 	[ "$(jq '.processes[0].stacks[0] | .low.alloc_bytes < .alloc_bytes and .alloc_bytes < .high.alloc_bytes' r.json)" = true ]
+	python3 -c 'import csv, sys
+rows = [r for r in csv.DictReader(open("r.csv")) if int(r["live_bytes"])]
+assert rows and all(int(r["live_low"]) < int(r["live_bytes"]) < int(r["live_high"]) for r in rows)'
 	grep -qE '^  allocated  *~[0-9.]+ MiB \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
 	grep -qE '^#[0-9]+  *~[0-9.]+ [KM]iB \([0-9.]+ ([KM]iB )?to [0-9.]+ [KM]iB\) \(' r.txt
 	grep -qE '^#1  *~[0-9.]+ MiB leaked \([0-9.]+ to [0-9.]+ MiB\) in ~' r.txt
@@ -198,4 +201,20 @@ lost_by_books() {
 	"$HEAPTAP" run -q --backend inline --sample 64 -o r.json -o r.txt -- "$T/custom" >out 2>&1
 	[ "$(jq '.processes[0].scan | has("books") and .books == null' r.json)" = true ]
 	grep -q '^  judged  *by sampled blocks alone' r.txt
+}
+
+@test "sample: diff takes growth within the noise of samples for none" {
+	"$HEAPTAP" run -q --backend inline --sample 16K -o old.json -- "$T/sampled" 20000 >out 2>&1
+	command jq '.processes[0].stacks |= map(if .live_bytes then .live_bytes = (.live_bytes * 1.05 | floor) else . end)' \
+		old.json >new.json
+	command jq '.processes[0].stacks |= map(del(.low, .high))' new.json >exact.json
+	run "$HEAPTAP" diff --fail-on growth:1% old.json new.json
+	[ "$status" -eq 0 ]
+	[[ $output = *"holds ~"*" more (within the noise of samples)"* ]]
+	command jq '.processes[0].stacks |= map(del(.low, .high))' old.json >exact_old.json
+	run "$HEAPTAP" diff --fail-on growth:1% exact_old.json exact.json
+	[ "$status" -ne 0 ]
+	command jq ".processes[0].stacks |= map(if .live_bytes then .live_bytes *= 3 else . end)" old.json >most.json
+	run "$HEAPTAP" diff --fail-on growth:1% old.json most.json
+	[ "$status" -ne 0 ]
 }

@@ -98,7 +98,7 @@ static int judge_diff(const struct options *o, const struct diff *d)
 {
 	const struct diff_sums sums = diff_sums(d);
 	u64 before = diff_totals(d, 0).numbers.live_bytes;
-	u64 more = sums.live_bytes > 0 ? (u64)sums.live_bytes : 0;
+	u64 more = sums.live_bytes > 0 && !sums.is_noise ? (u64)sums.live_bytes : 0;
 	bool has_grown = (o->fail_growth_bytes && more >= o->fail_growth_bytes) ||
 			 (o->fail_growth && more && more * 1000 >= before * o->fail_growth);
 	bool leaks = sums.leaked_blocks > 0 || sums.leaked_bytes > 0;

@@ -49,8 +49,9 @@ static const struct family of_processes[] = {
 	  FIELD_BOOL },
 	{ "heaptap_process_cost_ratio", GAUGE, "ratio", "part of a CPU that tracing costs the process",
 	  P(has_cost), P(cost), FIELD_DOUBLE },
-	{ "heaptap_heap_live_bytes", GAUGE, "bytes", "live bytes that were allocated while it was traced",
-	  P(has_heap), P(totals.live_bytes) },
+	{ "heaptap_heap_live_bytes", GAUGE, "bytes",
+	  "live bytes that were allocated while it was traced; an estimate with --sample", P(has_heap),
+	  P(totals.live_bytes) },
 	{ "heaptap_heap_live_blocks", GAUGE, "blocks", "live blocks", P(has_heap), P(totals.live_blocks) },
 	{ "heaptap_heap_peak_bytes", GAUGE, "bytes", "most live bytes so far", P(has_heap),
 	  P(totals.peak_bytes) },
@@ -68,7 +69,8 @@ static const struct family of_processes[] = {
 };
 
 static const struct family of_callers[] = {
-	{ "heaptap_caller_live_bytes", GAUGE, "bytes", "live bytes of a caller", NO_FLAG, C(live_bytes) },
+	{ "heaptap_caller_live_bytes", GAUGE, "bytes", "live bytes of a caller; an estimate with --sample",
+	  NO_FLAG, C(live_bytes) },
 	{ "heaptap_caller_live_blocks", GAUGE, "blocks", "live blocks of a caller", NO_FLAG, C(live_blocks) },
 	{ "heaptap_caller_grown_bytes", GAUGE, "bytes", "growth of its live bytes since the last report",
 	  NO_FLAG, C(grown), FIELD_S64 },

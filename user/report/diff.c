@@ -133,13 +133,16 @@ int diff_all(const struct diff *d, const struct diff_row ***rows, size_t *nr)
 struct diff_sums diff_sums(const struct diff *d)
 {
 	const struct saved_numbers *a = &d->totals[0].numbers, *b = &d->totals[1].numbers;
+	double change = (double)b->live_bytes - (double)a->live_bytes, variance = a->variance + b->variance;
 
 	return (struct diff_sums){ .live_bytes = (s64)(b->live_bytes - a->live_bytes),
 				   .leaked_bytes = (s64)(b->leaked_bytes - a->leaked_bytes),
 				   .leaked_blocks = (s64)(b->leaked_blocks - a->leaked_blocks),
 				   .definite_bytes = (s64)(b->definite_bytes - a->definite_bytes),
 				   .definite_blocks = (s64)(b->definite_blocks - a->definite_blocks),
-				   .has_leaks = d->totals[0].nr_scanned && d->totals[1].nr_scanned };
+				   .has_leaks = d->totals[0].nr_scanned && d->totals[1].nr_scanned,
+				   .is_estimate = variance > 0,
+				   .is_noise = change * change < 1.96 * 1.96 * variance };
 }
 
 struct saved_totals diff_totals(const struct diff *d, u32 side)

@@ -69,6 +69,8 @@ struct diff_sums {
 	s64 live_bytes, leaked_bytes, leaked_blocks;
 	s64 definite_bytes, definite_blocks; /* included */
 	bool has_leaks;
+	bool is_estimate,
+		is_noise; /* of live_bytes: one report or both are sampled; so that it may be nothing */
 };
 struct diff_sums diff_sums(const struct diff *d);
 

@@ -253,9 +253,9 @@ static void diff_print_place(FILE *out, struct diff *d, enum diff_key key, s64 a
 		fprintf(out, "%.*s", (int)strcspn(holder->frames, "\n"), holder->frames);
 }
 
-static void print_more(FILE *out, const char *verb, s64 change)
+static void print_more(FILE *out, const char *verb, s64 change, bool is_estimate)
 {
-	fprintf(out, "%s %s %s", verb, human_bytes(diff_print_size_of(change)).text,
+	fprintf(out, "%s %s%s %s", verb, is_estimate ? "~" : "", human_bytes(diff_print_size_of(change)).text,
 		change < 0 ? "less" : "more");
 }
 
@@ -272,7 +272,7 @@ static void print_leaks(FILE *out, struct diff *d, const struct diff_sums *sums)
 		blocks = sums->leaked_blocks;
 		more_blocks = 0;
 	}
-	print_more(out, "leaks", bytes);
+	print_more(out, "leaks", bytes, sums->is_estimate);
 	fprintf(out, " in %s %s %s", human_count(diff_print_size_of(blocks)).text,
 		blocks < 0 ? "fewer" : "more", blocks_word(diff_print_size_of(blocks)));
 	if (more_blocks)
@@ -296,9 +296,11 @@ static void print_answer(FILE *out, struct diff *d)
 	}
 	fputs("; ", out);
 	if (sums.live_bytes)
-		print_more(out, "holds", sums.live_bytes);
+		print_more(out, "holds", sums.live_bytes, sums.is_estimate);
 	else
 		fputs("holds as much as before", out);
+	if (sums.is_noise)
+		fputs(" (within the noise of samples)", out);
 	diff_print_place(out, d, DIFF_LIVE_BYTES, sums.live_bytes);
 	fputc('\n', out);
 }

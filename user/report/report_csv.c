@@ -9,6 +9,7 @@
 #include "user/lib/flush.h"
 #include "user/names/symbolize.h"
 #include "user/report/caller_id.h"
+#include "user/report/estimate.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/report_rows.h"
@@ -26,7 +27,7 @@ static void report_csv_put_head(FILE *out)
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
 		fprintf(out, ",%s_blocks,%s_bytes", scan_verdict_name(verdicts[i]),
 			scan_verdict_name(verdicts[i]));
-	fputs(",truncated,caller,file,line,module,stack\n", out);
+	fputs(",truncated,caller,file,line,module,stack,live_low,live_high\n", out);
 }
 
 static void put_text(FILE *out, const char *text)
@@ -82,8 +83,18 @@ static int report_csv_put_stack(FILE *out, const struct report *r, struct report
 	if (fclose(names))
 		return -ENOMEM;
 	put_text(out, text);
-	putc('\n', out);
 	return 0;
+}
+
+/* The interval of live bytes, if they are an estimate. */
+static void report_csv_put_interval(FILE *out, const struct report_process *p, const struct report_row *row)
+{
+	struct heap_interval i = estimate_row(p->heap, &row->row, ESTIMATE_LIVE_BYTES);
+
+	if (heap_sample_bytes(p->heap))
+		fprintf(out, ",%" PRIu64 ",%" PRIu64 "\n", i.low, i.high);
+	else
+		fputs(",,\n", out);
 }
 
 static int report_csv_put_row(FILE *out, const struct report *r, const struct report_process *p,
@@ -105,7 +116,9 @@ static int report_csv_put_row(FILE *out, const struct report *r, const struct re
 	report_csv_put_numbers(out, p, row);
 	put_text(out, *f->mark ? f->mark : NULL);
 	report_csv_put_caller(out, r, f);
-	return report_csv_put_stack(out, r, f);
+	err = report_csv_put_stack(out, r, f);
+	report_csv_put_interval(out, p, row);
+	return err;
 }
 
 int report_csv(FILE *out, const struct report *r)

@@ -28,6 +28,7 @@ void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 	to->definite_blocks += n->definite_blocks;
 	to->lost_bytes += n->lost_bytes;
 	to->peak_bytes += n->peak_bytes;
+	to->variance += n->variance;
 }
 
 int saved_wrong(struct saved_reading *r, const char *why)
@@ -140,6 +141,24 @@ static int on_backtrace(struct saved_reading *r, enum json_token token)
 	return err ? err : saved_tables_stack(r, number);
 }
 
+static int on_low_member(struct saved_reading *r, const char *key, enum json_token token)
+{
+	return strcmp(key, "live_bytes") != 0 ? saved_skip(r, token) : saved_number(r, token, &r->live_low);
+}
+
+static int on_high_member(struct saved_reading *r, const char *key, enum json_token token)
+{
+	return strcmp(key, "live_bytes") != 0 ? saved_skip(r, token) : saved_number(r, token, &r->live_high);
+}
+
+/* An interval of 95 of 100 runs is 2 * 1.96 standard deviations wide. */
+static double variance_by(u64 low, u64 high)
+{
+	double deviation = high > low ? (double)(high - low) / (2 * 1.96) : 0;
+
+	return deviation * deviation;
+}
+
 static int on_stack_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	static const struct {
@@ -162,6 +181,10 @@ static int on_stack_member(struct saved_reading *r, const char *key, enum json_t
 		return saved_object(r, token, on_through_member);
 	if (!strcmp(key, "indirect"))
 		return saved_object(r, token, on_leaked_member);
+	if (!strcmp(key, "low"))
+		return saved_object(r, token, on_low_member);
+	if (!strcmp(key, "high"))
+		return saved_object(r, token, on_high_member);
 	if (!strcmp(key, "backtrace"))
 		return on_backtrace(r, token);
 	if (!strcmp(key, "function") && token == JSON_STRING) {
@@ -182,9 +205,11 @@ static int saved_on_stack(struct saved_reading *r, enum json_token token)
 	r->caller.numbers = (struct saved_numbers){ 0 };
 	r->function[0] = r->place[0] = r->frames[0] = '\0';
 	r->used = 0;
+	r->live_low = r->live_high = 0;
 	err = saved_object(r, token, on_stack_member);
 	if (err)
 		return err;
+	r->caller.numbers.variance = variance_by(r->live_low, r->live_high);
 	saved_add(&r->totals->numbers, &r->caller.numbers);
 	saved_add(&r->process.numbers, &r->caller.numbers);
 	return r->sink->caller(r->sink->ctx, &r->process, &r->caller);

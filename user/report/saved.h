@@ -10,8 +10,9 @@ struct saved_numbers {
 	u64 alloc_bytes, allocs;
 	u64 leaked_bytes, leaked_blocks;     /* definite and indirect */
 	u64 definite_bytes, definite_blocks; /* included */
-	u64 lost_bytes; /* definite, and those that only they lead to, whoever allocated them */
-	u64 peak_bytes; /* held when the process had its peak */
+	u64 lost_bytes;	 /* definite, and those that only they lead to, whoever allocated them */
+	u64 peak_bytes;	 /* held when the process had its peak */
+	double variance; /* of live_bytes, where they are an estimate; else 0 */
 };
 
 /* A process of a report. */

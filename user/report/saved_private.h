@@ -21,6 +21,7 @@ struct saved_reading {
 	const char *why;
 	struct saved_tables *tables;	/* owned */
 	struct saved_process process;	/* that is being read */
+	u64 live_low, live_high;	/* of caller, if its numbers are estimates */
 	struct saved_caller caller;	/* that is being read; its texts are the two below */
 	char function[256], place[256]; /* of caller */
 	char *frames;			/* owned; a line per frame */

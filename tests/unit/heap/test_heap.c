@@ -520,7 +520,7 @@ static void test_limit(void **state)
 	int err;
 
 	(void)state;
-	heap_set_limit(h, 400000);
+	heap_set_limit(h, 440000);
 	do {
 		ev.addr = ++nr * 16;
 		ev.size = 1;
@@ -529,7 +529,7 @@ static void test_limit(void **state)
 		err = heap_event(h, &ev);
 	} while (!err);
 	assert_int_equal(err, -ENOMEM);
-	assert_true(nr > 1000 && heap_memory(h) <= 400000);
+	assert_true(nr > 1000 && heap_memory(h) <= 440000);
 	assert_int_equal(heap_lost(h), 1);
 	assert_int_equal(heap_totals(h).allocs, nr - 1);
 	check_sums(h, 0);

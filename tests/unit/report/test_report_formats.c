@@ -127,9 +127,9 @@ static void csv_columns(void **state)
 	has("1234,\"</c>\"\"\\x0a\\xff\",");
 	has(",\"malloc\",\"malloc\",3,1,300,2,200,200,0,,,,,,,,,,,,");
 	has(",\"inlined\",\"/src/a.h\",7,\"/bin/</x>");
-	has("\"inlined < caller < bare\"\n");
+	has("\"inlined < caller < bare\",,\n");
 	has(",\"cut: depth\",\"AAA");
-	has(",\"no stack taken\",,,,,\"\"\n");
+	has(",\"no stack taken\",,,,,\"\",,\n");
 	hostile_judge(0, SCAN_DEFINITE, 2, 200);
 	hostile.process.leaks = &hostile.leaks;
 	hostile_write(report_csv);
