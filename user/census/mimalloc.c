@@ -225,6 +225,9 @@ static int census_mimalloc_walk(struct mimalloc *m)
 		err = mark_delayed(m, m->heaps[i]);
 	if (!err && m->nr_damaged > MAX_DAMAGED)
 		census_note(m->w->out, 0, "%zu pages of blocks are damaged", m->nr_damaged);
+	if (!err && m->has_other)
+		census_note(m->w->out, 0,
+			    "the process has blocks of another mimalloc, too, which are not listed");
 	snprintf(m->w->out->version, sizeof(m->w->out->version), "%s", m->layout->version);
 	return err;
 }
@@ -259,23 +262,45 @@ static void count_right(struct mimalloc *m, const struct mimalloc_segment *s, si
 	}
 }
 
-/* Find the layout and all segments. Its books must be right nearly everywhere: a call may be under way. */
+/* How many lists are right by layout @k? 0 if it is none: nearly all must be, as a call may be under way. */
+static int try_layout(struct mimalloc *m, u32 k, size_t *nr_right)
+{
+	size_t nr_wrong = 0;
+	int err;
+
+	*nr_right = 0;
+	m->layout = &mimalloc_layouts[k];
+	m->nr_segments = 0;
+	err = mimalloc_find(m);
+	for (size_t i = 0; i < m->nr_segments && !err; i++)
+		count_right(m, &m->segments[i], nr_right, &nr_wrong);
+	if (err || nr_wrong > *nr_right / MAX_WRONG)
+		*nr_right = 0;
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Find the layout and all segments. Of two versions in a process, the one with most lists counts. */
 static int find_layout(struct mimalloc *m)
 {
-	int err = -ENOENT;
+	size_t best = 0, nr_right;
+	u64 disguise = 0;
+	u32 layout = 0;
+	int err = 0;
 
-	for (u32 k = 0; k < NR_MIMALLOC_LAYOUTS && err == -ENOENT; k++) {
-		size_t nr_right = 0, nr_wrong = 0;
-
-		m->layout = &mimalloc_layouts[k];
-		m->nr_segments = 0;
-		err = mimalloc_find(m);
-		for (size_t i = 0; i < m->nr_segments && !err; i++)
-			count_right(m, &m->segments[i], &nr_right, &nr_wrong);
-		if (!err && (!nr_right || nr_wrong > nr_right / MAX_WRONG))
-			err = -ENOENT;
+	for (u32 k = 0; k < NR_MIMALLOC_LAYOUTS && !err; k++) {
+		err = try_layout(m, k, &nr_right);
+		if (!nr_right)
+			continue;
+		m->has_other |= best && disguise != m->disguise;
+		if (nr_right > best) {
+			best = nr_right;
+			layout = k;
+			disguise = m->disguise;
+		}
 	}
-	return err;
+	if (!err && !best)
+		return -ENOENT;
+	return err ? err : try_layout(m, layout, &nr_right);
 }
 
 int mimalloc_is_there(struct census_walk *w)
