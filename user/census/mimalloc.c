@@ -10,16 +10,13 @@
 #include "user/lib/array.h"
 
 enum {
-	ENTRIES_AT = 264,  /* in a segment */
-	DELAYED_AT = 2840, /* in a heap: blocks that other threads have freed */
-	HAS_ALIGNED = 49,  /* bit of a word of a page */
-	PREFIX = 384,	   /* of a page with blocks of 8 to 1024 bytes */
-	MAX_PREFIXED = 1024,
+	HAS_ALIGNED = 49,     /* bit of a word of a page */
 	MAX_BLOCKS = 1 << 16, /* of a page */
 	MAX_DELAYED = 1 << 24,
 	MAX_HEAPS = 4096,
 	MAX_DAMAGED = 16, /* damages that are noted one by one */
 	CHECK_EVERY = 4096,
+	MAX_WRONG = 16, /* one of so many pages */
 };
 #define HUGE_BLOCK (2ULL << 30)
 
@@ -35,22 +32,26 @@ static void mimalloc_note_damage(struct mimalloc *m, taddr_t addr, const char *w
 			    (unsigned long long)addr, what);
 }
 
-static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, struct mimalloc_page *out)
+/* Read the entry at @entry of the slice at @start. */
+static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, taddr_t start, struct mimalloc_page *out)
 {
-	const u8 *p = census_window(m->w, entry, MIMALLOC_ENTRY);
-	u64 words[MIMALLOC_ENTRY / 8];
+	const struct mimalloc_layout *l = m->layout;
+	const u8 *p = census_window(m->w, entry, l->entry * 8);
+	u64 words[MIMALLOC_MAX_ENTRY];
 
 	if (!p)
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+	for (size_t i = 0; i < l->entry; i++)
 		words[i] = census_word_of(m->w, p + i * 8);
 	*out = (struct mimalloc_page){ .nr_slices = (u32)words[0],
-				       .capacity = words[1] >> 16 & 0xffff,
+				       .capacity = words[1] >> MIMALLOC_CAPACITY_SHIFT & 0xffff,
 				       .has_aligned = words[1] >> HAS_ALIGNED & 1,
-				       .used = (u32)words[3],
-				       .block = words[3] >> 32,
-				       .lists = { words[2], words[4], words[5] & ~3ULL },
-				       .heap = words[6] };
+				       .used = l->has_start ? (u16)words[l->nr_used] : (u32)words[l->nr_used],
+				       .block = mimalloc_slot(l, words),
+				       .first = mimalloc_first(l, words, start),
+				       .lists = { words[l->lists[0]], words[l->lists[1]],
+						  words[l->lists[2]] & ~3ULL },
+				       .heap = words[l->heap] };
 	/* A second half of other slices: not the first entry of a page. */
 	return out->nr_slices && !(words[0] >> 32);
 }
@@ -88,14 +89,14 @@ static int mimalloc_add_page(struct mimalloc *m, const struct mimalloc_page *p, 
 		return census_runs_add(&m->runs, &run);
 	}
 	run.slot = p->block >= HUGE_BLOCK ? run.end - start : p->block;
-	run.first += p->block >= 8 && p->block <= MAX_PREFIXED ? PREFIX : 0;
+	run.first = p->first;
 	run.nr = p->capacity;
 	arena->system_bytes += run.end - start;
 	/* Blocks that were never prepared. */
 	if (run.nr * run.slot <= run.end - run.first)
 		arena->page_bytes += run.end - run.first - run.nr * run.slot;
 	err = note_heap(m, p->heap);
-	if (!err && run.slot % 8 == 0 && run.first + run.nr * run.slot <= run.end)
+	if (!err && run.slot % 8 == 0 && run.first >= start && run.first + run.nr * run.slot <= run.end)
 		return census_runs_add(&m->runs, &run);
 	arena->unknown_bytes += run.end - start;
 	if (!err)
@@ -110,10 +111,11 @@ static int walk_segment(struct mimalloc *m, const struct mimalloc_segment *s)
 
 	arena->system_bytes += (u64)s->nr_info * MIMALLOC_SLICE;
 	for (u64 i = s->nr_info; i < s->nr_entries && !err;) {
-		taddr_t entry = s->addr + ENTRIES_AT + i * MIMALLOC_ENTRY;
+		taddr_t entry = s->addr + (m->layout->table + i * m->layout->entry) * 8;
 		struct mimalloc_page p;
 
-		if (!mimalloc_read_page(m, entry, &p) || p.nr_slices > s->nr_slices - i) {
+		if (!mimalloc_read_page(m, entry, s->addr + i * MIMALLOC_SLICE, &p) ||
+		    p.nr_slices > s->nr_slices - i) {
 			mimalloc_note_damage(m, entry, "its number of slices is wrong");
 			arena->unknown_bytes += (s->nr_entries - i) * MIMALLOC_SLICE;
 			break;
@@ -160,7 +162,7 @@ static int enter_page(void *ctx, const struct census_run *run)
 	int err = 0;
 
 	memset(fb.bits, 0, (run->nr + 63) / 64 * sizeof(fb.bits[0]));
-	if (!mimalloc_read_page(m, run->books, &p)) {
+	if (!mimalloc_read_page(m, run->books, run->start, &p)) {
 		mimalloc_note_damage(m, run->books, "it cannot be read");
 		return 0;
 	}
@@ -192,7 +194,7 @@ static int mark_delayed(struct mimalloc *m, taddr_t heap)
 	u64 addr;
 	int err = 0;
 
-	if (!census_words(m->w, heap + DELAYED_AT, &addr, 1))
+	if (!census_words(m->w, heap + m->layout->delayed, &addr, 1))
 		addr = 0;
 	for (u32 n = 1; addr && n < MAX_DELAYED && !err; n++) {
 		struct census_block *block = census_find(m->w->out, addr);
@@ -223,7 +225,10 @@ static int census_mimalloc_walk(struct mimalloc *m)
 		err = mark_delayed(m, m->heaps[i]);
 	if (!err && m->nr_damaged > MAX_DAMAGED)
 		census_note(m->w->out, 0, "%zu pages of blocks are damaged", m->nr_damaged);
-	snprintf(m->w->out->version, sizeof(m->w->out->version), "2.0");
+	if (!err && m->has_other)
+		census_note(m->w->out, 0,
+			    "the process has blocks of another mimalloc, too, which are not listed");
+	snprintf(m->w->out->version, sizeof(m->w->out->version), "%s", m->layout->version);
 	return err;
 }
 
@@ -234,10 +239,74 @@ static void free_all(struct mimalloc *m)
 	free(m->heaps);
 }
 
+/* Do the pages of @s have lists of free blocks that begin with blocks? Adds to *@nr_right and *@nr_wrong. */
+static void count_right(struct mimalloc *m, const struct mimalloc_segment *s, size_t *nr_right,
+			size_t *nr_wrong)
+{
+	struct mimalloc_page p;
+
+	for (u64 i = s->nr_info; i < s->nr_entries; i += p.nr_slices) {
+		taddr_t start = s->addr + i * MIMALLOC_SLICE;
+		struct census_run run;
+
+		if (!mimalloc_read_page(m, s->addr + (m->layout->table + i * m->layout->entry) * 8, start,
+					&p) ||
+		    p.nr_slices > s->nr_slices - i) {
+			++*nr_wrong;
+			return;
+		}
+		run = (struct census_run){ .first = p.first, .slot = p.block, .nr = p.capacity };
+		for (int k = 0; k < 3 && p.block; k++)
+			if (p.lists[k])
+				++*(block_number(&run, p.lists[k]) < 0 ? nr_wrong : nr_right);
+	}
+}
+
+/* How many lists are right by layout @k? 0 if it is none: nearly all must be, as a call may be under way. */
+static int try_layout(struct mimalloc *m, u32 k, size_t *nr_right)
+{
+	size_t nr_wrong = 0;
+	int err;
+
+	*nr_right = 0;
+	m->layout = &mimalloc_layouts[k];
+	m->nr_segments = 0;
+	err = mimalloc_find(m);
+	for (size_t i = 0; i < m->nr_segments && !err; i++)
+		count_right(m, &m->segments[i], nr_right, &nr_wrong);
+	if (err || nr_wrong > *nr_right / MAX_WRONG)
+		*nr_right = 0;
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Find the layout and all segments. Of two versions in a process, the one with most lists counts. */
+static int find_layout(struct mimalloc *m)
+{
+	size_t best = 0, nr_right;
+	u64 disguise = 0;
+	u32 layout = 0;
+	int err = 0;
+
+	for (u32 k = 0; k < NR_MIMALLOC_LAYOUTS && !err; k++) {
+		err = try_layout(m, k, &nr_right);
+		if (!nr_right)
+			continue;
+		m->has_other |= best && disguise != m->disguise;
+		if (nr_right > best) {
+			best = nr_right;
+			layout = k;
+			disguise = m->disguise;
+		}
+	}
+	if (!err && !best)
+		return -ENOENT;
+	return err ? err : try_layout(m, layout, &nr_right);
+}
+
 int mimalloc_is_there(struct census_walk *w)
 {
 	struct mimalloc m = { .w = w };
-	int err = mimalloc_find(&m);
+	int err = find_layout(&m);
 
 	free_all(&m);
 	return err;
@@ -246,7 +315,7 @@ int mimalloc_is_there(struct census_walk *w)
 int mimalloc_walk(struct census_walk *w)
 {
 	struct mimalloc m = { .w = w };
-	int err = mimalloc_find(&m);
+	int err = find_layout(&m);
 
 	if (!err)
 		err = census_mimalloc_walk(&m);

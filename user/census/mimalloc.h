@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The books of mimalloc 2.0.6 to 2.0.9, 64 bits, as built without its secure mode. For user/census/mimalloc*.c only.
+ * The books of mimalloc 2 from 2.0.6 on, 64 bits, as built without its secure mode. For user/census/mimalloc*.c only.
  *
  * Memory comes in segments, aligned to 32 MiB. A segment begins with its books: a cookie, then an entry for each slice
  * of 64 KiB. Slices that belong together are a page, whose first entry describes it: blocks of one size, three lists of
@@ -10,13 +10,7 @@
 #pragma once
 
 #include "user/census/census_runs.h"
-
-enum {
-	MIMALLOC_SEGMENT = 32 << 20,
-	MIMALLOC_SLICE = 64 << 10,
-	MIMALLOC_NR_SLICES = MIMALLOC_SEGMENT / MIMALLOC_SLICE,
-	MIMALLOC_ENTRY = 80, /* bytes */
-};
+#include "user/scan/mimalloc_layout.h"
 
 struct mimalloc_segment {
 	taddr_t addr;
@@ -31,12 +25,14 @@ struct mimalloc_page {
 	u32 capacity; /* blocks that were ever prepared */
 	u32 used;     /* also those in two of the lists of free blocks */
 	u64 block;    /* bytes; 0 = the slices are free */
+	taddr_t first;
 	taddr_t lists[3], heap;
 	bool has_aligned; /* programs may have addresses within blocks, which begin there for them */
 };
 
 struct mimalloc {
 	struct census_walk *w;
+	const struct mimalloc_layout *layout;
 	u64 disguise;
 	struct mimalloc_segment *segments; /* owned; by address */
 	size_t nr_segments, max_segments;
@@ -44,8 +40,9 @@ struct mimalloc {
 	taddr_t *heaps; /* owned; of threads */
 	size_t nr_heaps, max_heaps;
 	size_t nr_damaged;
+	bool has_other; /* the process has another version, too */
 };
 
 /* user/census/mimalloc_find.c */
-/* Find all segments. 0, -ENOENT, -ENOMEM or -ETIME. */
+/* Find all segments of m->layout. 0, -ENOENT, -ENOMEM or -ETIME. */
 int mimalloc_find(struct mimalloc *m) __must_check;

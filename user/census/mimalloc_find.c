@@ -14,14 +14,7 @@
  */
 
 enum {
-	WORD_USED = 26,
-	WORD_COOKIE = 27,
-	WORD_SLICES = 28,
-	WORD_INFO = 29,
-	WORD_KIND = 30,
-	WORD_ENTRIES = 31,
-	NR_WORDS = 33,
-	MAX_INFO = 8, /* slices */
+	NR_WORDS = 46,
 	MAX_SLICES = 1 << 27,
 	MAX_DATA = 16 << 20, /* bytes of a file's data that are searched */
 	CHECK_EVERY = 1024,
@@ -30,21 +23,21 @@ enum {
 /* Is there a header at @at that may be one? *@disguise is what its cookie says. */
 static bool may_be_segment(const struct mimalloc *m, taddr_t at, struct mimalloc_segment *out, u64 *disguise)
 {
+	const struct mimalloc_layout *l = m->layout;
 	u64 words[NR_WORDS];
 
 	if (snapshot_peek(m->w->snap, at, words, sizeof(words)) != 0)
 		return false;
-	*disguise = words[WORD_COOKIE] ^ at;
+	*disguise = words[l->cookie] ^ at;
 	*out = (struct mimalloc_segment){ .addr = at,
-					  .nr_slices = words[WORD_SLICES],
-					  .nr_info = (u32)words[WORD_INFO],
-					  .nr_entries = (u32)words[WORD_ENTRIES] };
+					  .nr_slices = words[l->slices],
+					  .nr_info = (u32)words[l->info],
+					  .nr_entries = (u32)words[l->entries] };
 	/* A pointer to near the place makes a small number, which any data have. */
-	return *disguise >> 32 && words[WORD_COOKIE] && words[WORD_SLICES] &&
-	       words[WORD_SLICES] <= MAX_SLICES && words[WORD_INFO] && words[WORD_INFO] <= MAX_INFO &&
-	       (u32)words[WORD_KIND] <= 1 && words[WORD_ENTRIES] > words[WORD_INFO] &&
-	       words[WORD_ENTRIES] <= MIMALLOC_NR_SLICES && words[WORD_ENTRIES] <= words[WORD_SLICES] &&
-	       words[WORD_USED] <= words[WORD_ENTRIES];
+	return *disguise >> 32 && words[l->cookie] && words[l->slices] && words[l->slices] <= MAX_SLICES &&
+	       words[l->info] && words[l->info] <= MIMALLOC_MAX_INFO && (u32)words[l->kind] <= 1 &&
+	       words[l->entries] > words[l->info] && words[l->entries] <= MIMALLOC_NR_SLICES &&
+	       words[l->entries] <= words[l->slices] && words[l->used] <= words[l->entries];
 }
 
 static int mimalloc_find_add_segment(struct mimalloc *m, const struct mimalloc_segment *segment)

@@ -29,7 +29,6 @@
  */
 
 enum {
-	PIECE = 4096,
 	LEVEL_WORDS = 1 << 18, /* of 48 bits of an address, 12 are in a page */
 	PAGE_SHIFT = 12,
 	ROOT_SHIFT = 30,
@@ -54,14 +53,6 @@ enum {
 };
 #define WORD_BITS   48
 #define EXTENT_MASK ((1ULL << WORD_BITS) - 64)
-
-/* A page of memory that was read last. */
-struct page_reader {
-	struct snapshot *snap;
-	taddr_t addr; /* multiple of PIECE; 1 = none */
-	bool is_there;
-	u64 words[PIECE / 8];
-};
 
 /* Pages that have the same extent, so far. */
 struct extent_run {
@@ -90,19 +81,19 @@ static bool is_late(const struct snapshot *snap)
 }
 
 /* The page at @addr; NULL if it is not in memory, or if it is too late: so each search ends soon. */
-static const u64 *scan_jemalloc_read_page(struct page_reader *r, taddr_t addr)
+static const u64 *page_reader_read(struct page_reader *r, taddr_t addr)
 {
 	if (r->addr != addr)
-		r->is_there = !is_late(r->snap) && snapshot_peek(r->snap, addr, r->words, PIECE) == 0;
+		r->is_there = !is_late(r->snap) && snapshot_peek(r->snap, addr, r->words, READER_PAGE) == 0;
 	r->addr = addr;
 	return r->is_there ? r->words : NULL;
 }
 
-static u64 scan_jemalloc_read_at(struct page_reader *r, taddr_t addr)
+u64 page_reader_at(struct page_reader *r, taddr_t addr)
 {
-	const u64 *words = addr % 8 ? NULL : scan_jemalloc_read_page(r, addr & ~(taddr_t)(PIECE - 1));
+	const u64 *words = addr % 8 ? NULL : page_reader_read(r, addr & ~(taddr_t)(READER_PAGE - 1));
 
-	return words ? words[addr % PIECE / 8] : 0;
+	return words ? words[addr % READER_PAGE / 8] : 0;
 }
 
 static bool is_own_memory(const struct snapshot *snap, taddr_t addr)
@@ -133,7 +124,7 @@ static bool may_be_leaf(const struct snapshot *snap, taddr_t addr)
 /* The extent that @leaf has for the page at @page; 0 = none. */
 static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
 {
-	u64 bits = scan_jemalloc_read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
+	u64 bits = page_reader_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
 
 	return bits >> CLASS_SHIFT < MAX_CLASSES ? bits & EXTENT_MASK : 0;
 }
@@ -149,12 +140,12 @@ static bool scan_jemalloc_leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
 
 	if (!extent || !is_own_memory(j->s->snap, extent))
 		return false;
-	start = scan_jemalloc_read_at(&j->reader, extent + 8) & ~(u64)(PIECE - 1);
-	size = scan_jemalloc_read_at(&j->reader, extent + 16) & ~(u64)(PIECE - 1);
+	start = page_reader_at(&j->reader, extent + 8) & ~(u64)(READER_PAGE - 1);
+	size = page_reader_at(&j->reader, extent + 16) & ~(u64)(READER_PAGE - 1);
 	if (!size || size >> WORD_BITS || block - start >= size ||
 	    !is_all_own(j->s->snap, start, start + size))
 		return false;
-	last = start + size - PIECE;
+	last = start + size - READER_PAGE;
 	return (start >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, start) == extent) &&
 	       (last >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, last) == extent);
 }
@@ -167,7 +158,7 @@ static bool is_root(const struct jemalloc *j, taddr_t root)
 	if (j->data_end - root < LEVEL_WORDS * 8)
 		return false;
 	for (size_t i = 0; i < LEVEL_WORDS; i++) {
-		u64 leaf = scan_jemalloc_read_at(reader, root + i * 8);
+		u64 leaf = page_reader_at(reader, root + i * 8);
 
 		if (leaf && !may_be_leaf(j->s->snap, leaf))
 			return false;
@@ -202,10 +193,10 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 	j->data_end = end;
 	if (end - start > MAX_DATA)
 		end = start + MAX_DATA;
-	for (taddr_t page = start; page < end; page += PIECE) {
-		const u64 *words = scan_jemalloc_read_page(data, page);
+	for (taddr_t page = start; page < end; page += READER_PAGE) {
+		const u64 *words = page_reader_read(data, page);
 
-		for (size_t i = 0; words && i < PIECE / 8; i++)
+		for (size_t i = 0; words && i < READER_PAGE / 8; i++)
 			if (words[i] && try_samples(j, page + i * 8, words[i]))
 				return true;
 	}
@@ -233,7 +224,7 @@ static bool may_be_jemalloc(const struct scan *s, taddr_t block)
 	const struct snapshot_map *map = snapshot_map_find(s->snap, block);
 
 	return map && !map->ino && map->is_writable && strcmp(map->path, "[heap]") != 0 &&
-	       block % PIECE != 16 && block >> WORD_BITS == 0;
+	       block % READER_PAGE != 16 && block >> WORD_BITS == 0;
 }
 
 /* By the first blocks of some mappings. */
@@ -313,7 +304,7 @@ static int scan_jemalloc_take_page(struct jemalloc *j, taddr_t addr, u64 bits)
 		err = end_run(j);
 	if (!j->run.start)
 		j->run = (struct extent_run){ .start = addr, .bits = bits };
-	j->run.end = addr + PIECE;
+	j->run.end = addr + READER_PAGE;
 	return err;
 }
 
@@ -324,11 +315,11 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 	for (size_t at = 0; at < LEVEL_WORDS && !err;) {
 		/* A leaf need not begin at a page. */
 		taddr_t addr = leaf + at * 8;
-		size_t nr = (PIECE - addr % PIECE) / 8;
-		const u64 *words = scan_jemalloc_read_page(&j->reader, addr & ~(taddr_t)(PIECE - 1));
+		size_t nr = (READER_PAGE - addr % READER_PAGE) / 8;
+		const u64 *words = page_reader_read(&j->reader, addr & ~(taddr_t)(READER_PAGE - 1));
 
 		for (size_t i = 0; i < nr && at + i < LEVEL_WORDS && words && !err; i++) {
-			u64 bits = words[addr % PIECE / 8 + i];
+			u64 bits = words[addr % READER_PAGE / 8 + i];
 
 			if (bits & EXTENT_MASK)
 				err = scan_jemalloc_take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
@@ -344,7 +335,7 @@ static int take_extents(struct jemalloc *j)
 	int err = 0;
 
 	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
-		u64 leaf = scan_jemalloc_read_at(root, j->root + i * 8);
+		u64 leaf = page_reader_at(root, j->root + i * 8);
 
 		if (leaf) {
 			note_unit(j, leaf);
@@ -363,7 +354,7 @@ static u64 own_piece(struct jemalloc *j, taddr_t addr, taddr_t *next)
 	u64 words[HEADER_WORDS], unit = 1ULL << UNIT_SHIFT;
 
 	for (size_t i = 0; i < HEADER_WORDS; i++)
-		words[i] = scan_jemalloc_read_at(&j->reader, addr + i * 8);
+		words[i] = page_reader_at(&j->reader, addr + i * 8);
 	*next = words[1];
 	if (!words[0] || words[0] % unit || words[1] % unit || words[3] <= addr ||
 	    words[3] - addr > words[0] || words[3] + words[4] != addr + words[0])
@@ -430,7 +421,7 @@ static bool is_used_leaf(struct jemalloc *j, const u64 *words)
 	u64 nr = words[0] >> ROOT_SHIFT;
 
 	return nr && nr < LEVEL_WORDS && words[0] == nr << ROOT_SHIFT && words[1] &&
-	       words[1] == scan_jemalloc_read_at(&j->reader, j->root + nr * 8);
+	       words[1] == page_reader_at(&j->reader, j->root + nr * 8);
 }
 
 /* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */
@@ -455,7 +446,7 @@ static int scan_jemalloc_search_thread(struct jemalloc *j, taddr_t tp, u64 *word
 	start = tp - map->start > TLS_BYTES ? (tp & ~(taddr_t)7) - TLS_BYTES : map->start;
 	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
 	for (taddr_t at = start; at < end; at += 8)
-		words[(at - start) / 8] = scan_jemalloc_read_at(&j->reader, at);
+		words[(at - start) / 8] = page_reader_at(&j->reader, at);
 	for (size_t i = 0; i < (end - start) / 8 && !err; i++)
 		if (words[i])
 			err = add_thread_words(j, start + i * 8, words + i, (end - start) / 8 - i);

@@ -523,6 +523,56 @@ static u32 find_free(const struct looker *r, const struct scan_region *region, t
 	return (u32)nr + 1;
 }
 
+/* The end of the part of [addr, end) that is in one slot or in no page. *@page is NULL if it is in none. */
+static taddr_t slot_stop(const struct region_list *list, taddr_t addr, taddr_t end,
+			 const struct slot_page **page)
+{
+	size_t i = array_search(k, 0, list->nr_pages, list->pages[k].end <= addr);
+	const struct slot_page *p = list->pages + i;
+	taddr_t stop = end;
+
+	*page = i < list->nr_pages && addr >= p->first ? p : NULL;
+	if (*page)
+		stop = addr + p->slot - (addr - p->first) % p->slot;
+	else if (i < list->nr_pages)
+		stop = p->first;
+	return stop < end ? stop : end;
+}
+
+/* Has a block begun in the slot of [addr, end) since the attach? Then no older block lies there. */
+static bool is_used_slot(const struct cover_map *cover, const struct slot_page *page, taddr_t addr)
+{
+	taddr_t start = addr - (addr - page->first) % page->slot, end = start + page->slot;
+	bool is_covered = false;
+
+	/* A granule is covered by the block in which it begins. */
+	start = (start + COVER_GRANULE - 1) / COVER_GRANULE * COVER_GRANULE;
+	if (start >= end)
+		return false;
+	return cover_map_run(cover, start, end, &is_covered) < end || is_covered;
+}
+
+/* Take the bytes of [addr, end), which no block has covered, but for those of slots that have had one. */
+static int take_slots(struct looker *r, taddr_t addr, taddr_t end, const u8 *p,
+		      const struct dead_range *without, u32 nr)
+{
+	const struct cover_map *cover = r->s->cover ? r->s->cover : r->s->freed;
+	taddr_t from = addr, at = addr;
+	int err = 0;
+
+	while (!IS_AGENT && r->facts->regions->nr_pages && at < end && !err) {
+		const struct slot_page *page;
+		taddr_t stop = slot_stop(r->facts->regions, at, end, &page);
+
+		if (page && is_used_slot(cover, page, at)) {
+			err = take_except(r, from, at, p + (from - addr), without, nr);
+			from = stop;
+		}
+		at = stop;
+	}
+	return err ? err : take_except(r, from, end, p + (from - addr), without, nr);
+}
+
 /* Take the bytes of [addr, end) that no block has ever covered. The memory belongs to the allocator. */
 static int look_at_uncovered(struct looker *r, const struct scan_region *region, taddr_t addr, taddr_t end,
 			     const u8 *p)
@@ -538,7 +588,7 @@ static int look_at_uncovered(struct looker *r, const struct scan_region *region,
 		taddr_t next = cover_map_run(cover, at, end, &is_covered);
 
 		if (!is_covered)
-			err = take_except(r, at, next, p + (at - addr), free_ranges, nr_free);
+			err = take_slots(r, at, next, p + (at - addr), free_ranges, nr_free);
 		at = next;
 	}
 	return err;

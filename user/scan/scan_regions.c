@@ -483,6 +483,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_exit(list, s);
 	if (!IS_AGENT && !err)
 		err = region_find_jemalloc(list, s);
+	if (!IS_AGENT && !err)
+		err = region_find_mimalloc(list, s);
 	/* All slabs, and more. */
 	if (!err && s->books.for_each_own) {
 		list->nr_slabs = 0;
@@ -508,6 +510,7 @@ void region_list_fini(struct region_list *list)
 	free(list->points);
 	free(list->dead);
 	free(list->slabs);
+	free(list->pages);
 	free(list->cached);
 	memset(list, 0, sizeof(*list));
 }

@@ -29,6 +29,12 @@ struct point {
 	u32 word; /* index in snapshot.words */
 };
 
+/* Memory of an allocator that is cut into slots of one size, each with one block at most. */
+struct slot_page {
+	taddr_t start, first, end; /* of the page; of the first slot; of the last one */
+	u64 slot;
+};
+
 /* Bytes that surely hold nothing of use, inside or outside of blocks. */
 struct dead_range {
 	taddr_t start, end;
@@ -43,11 +49,26 @@ struct region_list {
 	size_t nr_dead, max_dead;
 	struct dead_range *slabs; /* owned; by address; memory that belongs to the allocator alone */
 	size_t nr_slabs, max_slabs;
+	struct slot_page *pages; /* owned; by address */
+	size_t nr_pages, max_pages;
 	taddr_t *
 		cached; /* owned; descriptors of threads that have ended, whose stacks glibc keeps for later ones */
 	size_t nr_cached, max_cached;
 	taddr_t top; /* first byte that glibc's main arena has not given out yet; 0 = not known */
 };
+
+enum { READER_PAGE = 4096 };
+
+/* A page of memory that was read last, in words of 8 bytes. */
+struct page_reader {
+	struct snapshot *snap;
+	taddr_t addr; /* multiple of READER_PAGE; 1 = none */
+	bool is_there;
+	u64 words[READER_PAGE / 8];
+};
+
+/* user/scan/scan_jemalloc.c: the word at @addr. 0 if it is not in memory, or if it is too late for the process. */
+u64 page_reader_at(struct page_reader *r, taddr_t addr);
 
 /* Find the regions of the moment. 0 or -ENOMEM. */
 int region_list_init(struct region_list *list, const struct scan *s) __must_check;
@@ -83,6 +104,8 @@ int region_find_dead(struct region_list *list, const struct scan *s) __must_chec
 int region_find_exit(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_jemalloc.c: add what jemalloc has for itself, or has free; fill the slabs. 0, -ETIME or -ENOMEM. */
 int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_check;
+/* user/scan/scan_mimalloc.c: fill the pages, each of which has a known block. 0 or -ENOMEM. */
+int region_find_mimalloc(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_stdio.c: add the buffers of glibc's streams. 0 or -ENOMEM. */
 int region_find_stdio(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
