@@ -75,6 +75,7 @@ struct report_options {
 	bool color, verbose;	   /* verbose: full paths, nothing folded */
 	bool is_terminal, has_top; /* a reader at a screen, who has not chosen @top: the text is short */
 	bool gen_suppressions;	   /* a suppression for each caller with leaks */
+	bool libraries;		   /* the files whose code is mapped */
 
 	/* Break lists of blocks and the search for names off, by -ECANCELED? Called in any thread. NULL = no. */
 	bool (*is_unwanted)(void);
