@@ -33,6 +33,27 @@ breaking() {
 	wait_for waits
 }
 
+@test "break: at any function of a file: the process waits in its call, and lives on if the console is killed" {
+	stepping
+	asking "$TARGET" -q
+	breaking step:step_allocates 'alloc 1 1234'
+	if [ "${HEAPTAP_BACKEND:-}" != ptrace ]; then
+		has "PID $TARGET is stopped in this call"
+	fi
+	has "thread $TARGET  step:step_allocates(1, 1234, "
+	has '  main (step.c:'
+	ask 'continue'
+	wait_for runs
+	step_answer ok
+	step 'alloc 1 10'
+	breaking step_frees 'free 1'
+	kill -KILL "$CON_PID"
+	wait_for runs
+	step_answer ok
+	untouched "$TARGET"
+	step 'alloc 2 10'
+}
+
 # bats test_tags=core
 @test "break: at a function: its call with arguments, and the process waits until continue" {
 	stepping

@@ -50,6 +50,43 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=inline
+@test "log: calls of any function of a file, with words and caller" {
+	status=0
+	stepping
+	asking "$TARGET" -q
+	ask 'log step:step_allocates'
+	ask log
+	has 'step:step_allocates: 100 calls a second at most'
+	step 'alloc 3 1234'
+	step 'alloc 1 5678'
+	ask 'wait allocs>3 60s'
+	[ "$(lines_of "thread $TARGET  step:step_allocates(3, 1234, ")" -eq 1 ]
+	[ "$(lines_of "thread $TARGET  step:step_allocates(1, 0x162e, ")" -eq 1 ]
+	[ "$(lines_of '  main (step.c:')" -eq 2 ]
+	ask 'log step:step_allocates off'
+	# Over code that heaptap has put in the kernel's breakpoint would end the program.
+	if [ "${HEAPTAP_BACKEND:-}" = inline ]; then
+		ask 'log libc.so.6:malloc'
+		has 'its code in memory is not that of the file'
+		status=5
+	fi
+	# The file is not needed.
+	ask 'log step_frees 50'
+	step 'free 1'
+	step 'free 1'
+	ask 'wait frees>1 60s'
+	lacks 'step_allocates('
+	[ "$(lines_of "thread $TARGET  step_frees(1, ")" -eq 2 ]
+	ask log
+	has 'step_frees: 50 calls a second at most'
+	ask 'log off'
+	ask log
+	has 'No function is logged.'
+	leave "$status"
+	untouched "$TARGET"
+}
+
 # bats test_tags=full
 @test "log: reallocs and failures" {
 	not_by_inline "attached, it misses the first calls of a program that is executed"

@@ -316,6 +316,26 @@ stripped() {
 	[[ $output == *'can be written as .json and .txt only'* ]]
 }
 
+@test "formats: --libraries lists the code of a process with addresses and build IDs" {
+	stepping
+	attached --libraries -w r.heaptap -o r.txt "$TARGET"
+	step "alloc 1 10"
+	detach
+	# start and path of each mapping of code, but for the one of the kernel
+	awk '$2 ~ /x/ && $6 ~ "^/" { sub(/-.*/, "", $1); print "0x" $1, $6 }' "/proc/$TARGET/maps" >mapped
+	listed() { jq -r '.processes[0].libraries[] | select(.path[:1] == "/") | "\(.start) \(.path)"' "$1"; }
+	diff mapped <(listed "$report")
+	[ "$(wc -l <mapped)" -ge 3 ]
+	id=$(readelf -n "$T/step" | awk '/Build ID/ { print $3 }')
+	jq -e --arg id "$id" --arg path "$(realpath "$T/step")" \
+		'[.processes[0].libraries[] | select(.path == $path and .build_id == $id)] | length > 0' "$report"
+	tr -s '\n ' ' ' <r.txt | grep -q " 0x[0-9a-f]*-0x[0-9a-f]* [^ ]*/step, build ID $id "
+	"$HEAPTAP" report -q --libraries -o recorded.json r.heaptap
+	diff mapped <(listed recorded.json)
+	"$HEAPTAP" report -q -o plain.json r.heaptap
+	jq -e '.processes[0] | has("libraries") | not' plain.json
+}
+
 @test "formats: callers by file: the sums are those of the process, in text and JSON" {
 	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/dlopen" "$T" >out 2>err
 	jq -e '.processes[0] | (.modules | length) > 2

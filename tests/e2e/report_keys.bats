@@ -39,7 +39,7 @@ print("\n".join(found))' "$@" |
 
 @test "report: each key of real reports is in the manual, and each of the main ones in a report" {
 	not_by_inline "what a probe costs is in reports by BPF"
-	"$HEAPTAP" run -q -o leak.json -w leak.heaptap -- "$T/leak" >out 2>&1
+	"$HEAPTAP" run -q --libraries -o leak.json -w leak.heaptap -- "$T/leak" >out 2>&1
 	"$HEAPTAP" run -q --check --min-size 1 -o misuse.json -- "$T/misuse" >out 2>&1 || true
 	"$HEAPTAP" run -q -o sized.json -- "$T/sized" >out 2>&1
 	"$HEAPTAP" run -q -o noticed.json -- "$T/noticed" >out 2>&1

@@ -188,7 +188,7 @@ static void cmd_run_follow(struct run *r, struct control *c)
 	control_listen(c);
 	control_start_clocks(c);
 	launch_start(r->tracees.launch);
-	/* It is not traced, but as its tracer heaptap would keep LeakSanitizer in the program from its work. */
+	/* The program is not traced, but as its tracer heaptap would keep LeakSanitizer in it from its work. */
 	if ((!r->tracees.is_attached || cmd_run_attaches(r)) && launch_leave(r->tracees.launch))
 		debug("run: detached from the program");
 	while (!launch_poll(r->tracees.launch))

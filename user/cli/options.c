@@ -310,6 +310,9 @@ const struct option_row option_rows[] = {
 	OF_HOST({ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "print a suppression for each leak at the end of the text report" })
+	OF_HOST({ "libraries", 0, NULL, take_flag, FIELD(libraries),
+	  .commands = IN(RUN) | IN(ATTACH) | IN(CONNECT) | IN(REPORT),
+	  .help = "list the program and its libraries with addresses and build IDs in text and JSON" })
 	OF_BOOKS({ "fail-on", 0, "RULE", options_take_fail_on, FIELD(fail_bytes),
 	  .commands = WATCHING | IN(SCAN) | IN(DIFF),
 	  HELP("exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "

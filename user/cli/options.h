@@ -58,8 +58,8 @@ struct options {
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool no_default_suppressions;
-	bool gen_suppressions, unaligned, perturb, want_all; /* want_all: help on all options */
-	bool follow;					     /* trace children, and their children */
+	bool gen_suppressions, libraries, unaligned, perturb, want_all; /* want_all: help on all options */
+	bool follow;		  /* trace children, and their children */
 	bool as_root;		  /* run: the program does not run as the user who typed sudo */
 	bool no_wait;		  /* run: end with the program, though followed children run on */
 	u32 max_procs;		  /* most children that are traced */

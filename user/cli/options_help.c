@@ -123,7 +123,7 @@ static const struct {
 	  "between callers baseline listen to quiet help " },
 	{ "Reports and files",
 	  " format force html keep annotate record-size record-time record-seek min-size max-size older events json "
-	  "color status verbose gen-suppressions thin census " },
+	  "color status verbose libraries gen-suppressions thin census " },
 	{ "Leaks and wrong releases",
 	  " scan leaks check no-check ignore no-default-suppressions perturb pointer-mask unaligned max-pause "
 	  "snapshot jobs max-copy " },

@@ -25,6 +25,7 @@ struct output_options options_output(const struct options *o)
 						    .max_size = o->max_size,
 						    .older_ns = o->older_ns,
 						    .verbose = o->verbose,
+						    .libraries = !IS_AGENT && o->libraries,
 						    .gen_suppressions = o->gen_suppressions } };
 }
 

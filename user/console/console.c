@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The loop of the console, which enters events while it waits for a command. */
 #include "user/console/console.h"
+#include "user/console/console_calls.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -296,5 +297,6 @@ void console_serve(struct console *c)
 		console_input_hide(c->input);
 	console_log_flush(c, true);
 	console_log_free(c);
+	console_calls_free(c);
 	console_break_end(c);
 }

@@ -55,17 +55,18 @@ struct console {
 	u32 line_nr;	     /* of a script, 0 = none */
 	u32 round;
 	size_t nr_running;
-	pid_t pid;		   /* the process that commands show, 0 = all */
-	u64 nr_bad, nr_failed;	   /* commands that were wrong; commands that failed */
-	bool is_eager;		   /* rounds wait for no more than a moment */
-	u64 core_limit;		   /* bytes of memory in a core, 0 = all */
-	char *record;		   /* owned; the file of `record` */
-	char *sysroot;		   /* owned; of `set`. NULL = that of the options */
-	struct console_log *log;   /* owned; calls to print, NULL = none */
-	struct held_process *held; /* owned; that `break` has stopped, NULL = none */
-	struct span between;	   /* of `goto` */
-	struct code_choice choice; /* of running processes */
-	char *baseline;		   /* owned; a JSON report. NULL = none yet */
+	pid_t pid;		     /* the process that commands show, 0 = all */
+	u64 nr_bad, nr_failed;	     /* commands that were wrong; commands that failed */
+	bool is_eager;		     /* rounds wait for no more than a moment */
+	u64 core_limit;		     /* bytes of memory in a core, 0 = all */
+	char *record;		     /* owned; the file of `record` */
+	char *sysroot;		     /* owned; of `set`. NULL = that of the options */
+	struct console_log *log;     /* owned; calls to print, NULL = none */
+	struct console_calls *calls; /* owned; of any function, to print */
+	struct held_process *held;   /* owned; that `break` has stopped, NULL = none */
+	struct span between;	     /* of `goto` */
+	struct code_choice choice;   /* of running processes */
+	char *baseline;		     /* owned; a JSON report. NULL = none yet */
 	size_t baseline_len;
 	struct console_cost {
 		u64 time_ns, cpu_ns, events;

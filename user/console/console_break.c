@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/console/console_break.h"
+#include "user/console/console_calls.h"
 #include "user/console/console_log.h"
 #include "user/console/held_process.h"
 #include "user/lib/clock.h"
@@ -138,22 +139,16 @@ void console_break_end(struct console *c)
 	c->held = NULL;
 }
 
-/* A caller by its id, or functions by their name. */
-static int console_break_parse(struct break_point *b, const char *text)
+/* A caller by its id, or allocator functions by their name. False: @text is neither. */
+static bool console_break_parse(struct break_point *b, const char *text)
 {
-	struct console *c = b->console;
 	u64 caller;
 
 	if (!parse_u64(text, &caller) && caller && caller <= UINT32_MAX) {
 		b->caller = (u32)caller;
-		return 0;
+		return true;
 	}
-	if (console_log_choose(c, text, true, b->wants))
-		return 0;
-	return console_refuse(c, -EINVAL,
-			      "break: %s: must be an allocator function (malloc, free, new, all), or the id "
-			      "of a caller, as top shows it",
-			      text);
+	return console_log_choose(b->console, text, true, b->wants);
 }
 
 int console_break(struct console *c, size_t nr, char **words)
@@ -166,9 +161,9 @@ int console_break(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL,
 				      "break: processes of another machine are not stopped from here: use "
 				      "'heaptap console' there");
-	err = console_break_parse(&b, words[0]);
-	if (!err)
-		err = console_break_at(&b);
+	if (!console_break_parse(&b, words[0]) && !c->held)
+		return console_calls_break(c, words[0]);
+	err = console_break_at(&b);
 	if (!err)
 		return session_show(c->session, c->pid, console_break_describe, &b);
 	return err == -EINTR ? 0 : err;

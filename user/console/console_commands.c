@@ -52,7 +52,8 @@ const struct console_command console_commands[] = {
 	  "run a command that shows something each DUR (2s), N times or until Ctrl-C", console_watch, 1,
 	  CONSOLE_MAX_WORDS - 1, CONSOLE_LIVE, WORDS_COMMANDS },
 	{ "log", "[FUNCTION] [on|off|N]",
-	  "print each call of an allocator function (malloc, free, new, all), at most N (100) a second; off: none",
+	  "print each call of an allocator function (malloc, free, new, all), or of FILE:FUNCTION with six words, at "
+	  "most N (100) a second; off: none",
 	  console_log, 0, 2, CONSOLE_LIVE },
 	{ "stop", "[PID]", "look away: calls are not seen until start", console_stop, 0, 1, CONSOLE_LIVE },
 	{ "start", "[PID]", "look again; blocks of before may be gone meanwhile, and are unsure",
@@ -72,7 +73,8 @@ const struct console_command console_commands[] = {
 	  "a core of the process for gdb, now, or when the caller ID (as top shows it) allocates next",
 	  console_core, 1, 2, CONSOLE_LIVE, WORDS_FILES },
 	{ "break", "FUNCTION|ID",
-	  "hold the process when it next calls an allocator function, or when the caller ID allocates next",
+	  "hold the process when it next calls an allocator function or FILE:FUNCTION, or when the caller ID allocates "
+	  "next",
 	  console_break, 1, 1, CONSOLE_LIVE },
 	{ "continue", "", "let the process run on that break holds", console_continue, 0, 0, CONSOLE_LIVE },
 	{ "kill", "[PID] [SIGNAL] [yes]",

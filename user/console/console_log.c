@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "user/console/console.h"
+#include "user/console/console_calls.h"
 #include "user/console/console_input.h"
 #include "user/lib/clock.h"
 #include "user/lib/escape.h"
@@ -145,6 +146,7 @@ void console_log_flush(struct console *c, bool at_once)
 	struct console_log *l = c->log;
 	u64 now = clock_now_ns();
 
+	console_calls_flush(c, at_once);
 	if (!l || (!l->nr_waiting && !l->nr_left_out))
 		return;
 	if (!at_once && now - l->flushed_ns < FLUSH_NS)
@@ -227,7 +229,7 @@ static void console_log_list(struct console *c)
 	}
 	if (*last)
 		fprintf(c->out, ": %s calls a second at most\n", human_count(c->log->rate).text);
-	else
+	if (!console_calls_list(c) && !*last)
 		fputs("No function is logged.\n", c->out);
 }
 
@@ -266,6 +268,7 @@ int console_log(struct console *c, size_t nr, char **words)
 	if (nr == 1 && !strcmp(words[0], "off")) {
 		console_log_flush(c, true);
 		console_log_free(c);
+		console_calls_free(c);
 		return 0;
 	}
 	if (has_rate && (parse_u64(words[1], &rate) || !rate || rate > MAX_RATE))
@@ -273,18 +276,16 @@ int console_log(struct console *c, size_t nr, char **words)
 				      "log: %s: must be on, off, or a number of calls a second, up "
 				      "to %d",
 				      words[1], MAX_RATE);
+	if (!console_log_choose(c, words[0], true, NULL))
+		return console_calls_log(c, words[0], is_off, has_rate ? rate : RATE);
 	err = console_log_begin(c);
 	if (err)
 		return err;
 	console_log_flush(c, true);
 	if (has_rate)
 		c->log->rate = rate;
-	if (!console_log_choose(c, words[0], !is_off, c->log->wants))
-		err = console_refuse(c, -EINVAL,
-				     "log: %s: no such allocator function: must be malloc, free, new and the "
-				     "like, or all",
-				     words[0]);
+	console_log_choose(c, words[0], !is_off, c->log->wants);
 	if (!is_any_wanted(c->log))
 		console_log_free(c);
-	return err;
+	return 0;
 }

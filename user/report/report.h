@@ -74,7 +74,7 @@ struct report_options {
 	u32 width;		   /* columns of a line where there is a choice, 0 = 80 */
 	bool color, verbose;	   /* verbose: full paths, nothing folded */
 	bool is_terminal, has_top; /* a reader at a screen, who has not chosen @top: the text is short */
-	bool gen_suppressions;	   /* a suppression for each caller with leaks */
+	bool gen_suppressions, libraries; /* a suppression for each leak; the code that is mapped */
 
 	/* Break lists of blocks and the search for names off, by -ECANCELED? Called in any thread. NULL = no. */
 	bool (*is_unwanted)(void);

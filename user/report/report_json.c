@@ -18,6 +18,7 @@
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
+#include "user/report/report_libraries.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_residence.h"
@@ -479,6 +480,8 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	json_errors(j, p, ids);
 	json_notices(j, p->heap, ids);
 	json_u64(j, "changed_ids", ids->nr_changed); /* callers whose id was taken */
+	if (!IS_AGENT && r->options.libraries)
+		report_libraries_json(j, p);
 	return err;
 }
 

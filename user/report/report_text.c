@@ -149,7 +149,8 @@ bool text_is_brief(const struct text *t)
 {
 	const struct report_options *o = &t->report->options;
 
-	return !IS_AGENT && o->is_terminal && !o->has_top && !o->verbose && !o->gen_suppressions;
+	return !IS_AGENT && o->is_terminal && !o->has_top && !o->verbose && !o->gen_suppressions &&
+	       !o->libraries;
 }
 
 size_t text_room(const struct text *t, size_t nr_shown, size_t nr)

@@ -15,6 +15,7 @@
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"
 #include "user/report/modules.h"
+#include "user/report/report_libraries.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
 #include "user/report/wrappers.h"
@@ -787,5 +788,7 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	text_checked(t, p->heap);
 	err = IS_AGENT ? 0 : text_sums(t, p, rows, nr);
 	text_notes(t, p);
+	if (!IS_AGENT && t->report->options.libraries)
+		report_libraries_text(t->out, p);
 	return err;
 }
