@@ -210,9 +210,17 @@ bool stop_all_take(struct stopped_thread *t)
 	return true;
 }
 
+/* How a thread goes on that was seized here. */
+static int request_of(const struct stopped_threads *s, pid_t tid)
+{
+	return IS_AGENT || !s->stay_options || ptrace(PTRACE_SETOPTIONS, tid, 0, s->stay_options)
+		       ? PTRACE_DETACH
+		       : PTRACE_CONT;
+}
+
 static void let_go(const struct stopped_threads *s, struct stopped_thread *t)
 {
-	bool is_killed = t->state == STOP_TAKEN && stop_end(t->tid, t->stop, PTRACE_DETACH, t->sig);
+	bool is_killed = t->state == STOP_TAKEN && stop_end(t->tid, t->stop, request_of(s, t->tid), t->sig);
 
 	if (stop_all_take(t))
 		stop_end(t->tid, STOP_ASKED,

@@ -47,6 +47,7 @@ struct stopped_threads {
 	 * threads by a SIGCHLD of the kernel, which is discarded.
 	 */
 	bool is_switch;
+	long stay_options; /* not 0: threads that go on stay traced by the caller, with these options of ptrace */
 };
 
 /*

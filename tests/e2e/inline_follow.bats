@@ -188,10 +188,10 @@ calls() { jq -r '.processes[] | [.comm, .totals.allocs, .totals.frees, .totals.u
 
 # ---- attach ----
 
-# shell: start a shell that waits for commands; its PID is in $TARGET
+# shell [LIBRARY]: start a shell that waits for commands, with the oracle's library or that one; its PID is in $TARGET
 shell() {
 	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count
-	coproc SHELL { LD_PRELOAD=$ORACLE/count.so HEAPTAP_COUNT=$HEAPTAP_COUNT exec bash --norc --noprofile 3>&-; }
+	coproc SHELL { LD_PRELOAD=${1-$ORACLE/count.so} HEAPTAP_COUNT=$HEAPTAP_COUNT exec bash --norc --noprofile 3>&-; }
 	TARGET=$SHELL_PID
 	STARTED+=("$TARGET")
 	does 'true'
@@ -219,6 +219,58 @@ does() {
 	jq '.processes |= map(select(.pid != $p))' --argjson p "$TARGET" "$report" >"$report.children"
 	report=$report.children same_calls
 	does 'ls / >/dev/null'
+}
+
+has_code() { grep -q memfd:heaptap-inline "/proc/$1/maps"; }
+
+# dear_children: by auto, a shell is attached that is idle; $forked and $executed, its children, are busy, and have code.
+dear_children() {
+	unset HEAPTAP_NO_CODE
+	shell ''
+	attached -f "$TARGET"
+	does "cd '$BATS_TEST_TMPDIR'; '$T/spin' 0 2 >truth & echo \$! >executed
+		(while [ ! -e go ]; do x=\$x.; x=\${x: -500}; done; '$T/leak' >/dev/null; (exit 3); touch went; sleep 600) & echo \$! >forked"
+	forked=$(cat "$BATS_TEST_TMPDIR/forked")
+	executed=$(cat "$BATS_TEST_TMPDIR/executed")
+	STARTED+=("$forked" "$executed")
+	wait_for has_code "$forked"
+	wait_for has_code "$executed"
+}
+
+# A program that was executed keeps its breakpoints for two seconds.
+@test "inline_follow: attached by auto, a child that is dear gets code, as its children do, an idle parent does not (A14, A16)" {
+	dear_children
+	fails has_code "$TARGET"
+	touch "$BATS_TEST_TMPDIR/go"
+	wait_for test -e "$BATS_TEST_TMPDIR/went"
+	kill -TERM "$executed"
+	wait_for grep -q total "$BATS_TEST_TMPDIR/truth"
+	detach
+	nothing_lost
+	for pid in "$TARGET" "$forked"; do
+		untouched "$pid"
+		unmapped "$pid"
+	done
+	[ "$(grep -c 'auto: inline: ' "$err")" -eq 1 ]
+	# Each call once, by breakpoints before, and by code later.
+	read -r _ _ allocs _ frees <<<"$(grep total "$BATS_TEST_TMPDIR/truth")"
+	jq -e --argjson a "$allocs" --argjson f "$frees" '[.processes[] | select(.comm == "spin")][0].functions | .malloc - 1 <= $a and .malloc >= $a and .free >= $f' "$report" ||
+		{ echo "$allocs $frees"; jq '.processes[] | select(.comm == "spin").functions' "$report"; return 1; }
+	jq -e '[.processes[] | select(.comm == "leak").totals.allocs] == [862]' "$report"
+	jq -e '[.processes[].exit | select(. == { code: 3 })] | length == 1' "$report"
+}
+
+# bats test_tags=full
+@test "inline_follow: attached by auto, heaptap is killed: all go on, and nothing of it stays in them (A3)" {
+	dear_children
+	kill -KILL "$TAP"
+	wait "$TAP" || true
+	for pid in "$TARGET" "$forked" "$executed"; do
+		untouched "$pid"
+		wait_for unmapped "$pid"
+	done
+	touch "$BATS_TEST_TMPDIR/go"
+	wait_for test -e "$BATS_TEST_TMPDIR/went"
 }
 
 # two_children: an attached shell has $forked, which waits for the pipe gate, and $executed, with our code

@@ -29,6 +29,12 @@ static bool joins_targets(const struct options *o)
 	return !IS_AGENT && o->follow && o->backend == BACKEND_INLINE;
 }
 
+/* By auto, who gets code may have children, too. */
+static bool joins_later(const struct options *o)
+{
+	return !IS_AGENT && o->follow && o->backend == BACKEND_AUTO;
+}
+
 /* One attach. */
 struct attach {
 	const struct options *options;
@@ -204,6 +210,10 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
+	if (!IS_AGENT && joins_later(o)) {
+		a->choice.put = tracees_put_code;
+		a->choice.ctx = &a->tracees;
+	}
 	if (!IS_AGENT && joins_targets(o) && !session_tracer(s, &source) && cmd_attach_join(a, s)) {
 		cmd_attach_leave(a, s);
 		return STATUS_IMPOSSIBLE;
@@ -223,6 +233,7 @@ int cmd_attach(const struct options *o)
 	struct attach a = { .options = o, .tracees.options = o };
 	const struct tracing_command command = { .attaches = true,
 						 .joins_targets = joins_targets(o),
+						 .joins_later = joins_later(o),
 						 .wants_end = !IS_AGENT && o->scan != SCAN_NEVER,
 						 .work = attach_and_trace,
 						 .ctx = &a };

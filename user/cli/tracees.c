@@ -3,12 +3,14 @@
 #include "user/cli/tracees.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "user/cli/options.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
+#include "user/session/session_code.h"
 #include "user/session/session_live.h"
 
 /* The kernel gives a traced program the privilege of its file only if the tracer has that, too. */
@@ -73,6 +75,13 @@ static int call_in_process(void *ctx, pid_t pid, struct thread_request *request)
 	return launch_call(t->launch, pid, request);
 }
 
+static bool watches_process(void *ctx, pid_t pid)
+{
+	const struct tracees *t = ctx;
+
+	return launch_watches(t->launch, pid);
+}
+
 static void tracees_attend(void *ctx)
 {
 	const struct tracees *t = ctx;
@@ -82,7 +91,11 @@ static void tracees_attend(void *ctx)
 
 const struct session_stopper *tracees_stopper(struct tracees *t)
 {
-	t->stopper = (struct session_stopper){ t, tracees_stop_process, release_process, call_in_process,
+	t->stopper = (struct session_stopper){ t,
+					       tracees_stop_process,
+					       release_process,
+					       call_in_process,
+					       IS_AGENT ? NULL : watches_process,
 					       tracees_attend };
 	return t->launch && !t->is_for_ends ? &t->stopper : NULL;
 }
@@ -156,6 +169,26 @@ static void tracees_on_ended(void *ctx, pid_t pid, int status)
 		return;
 	poll_session(t);
 	session_ended(t->session, pid, status);
+}
+
+int tracees_put_code(void *ctx, struct session *s, pid_t pid)
+{
+	struct tracees *t = ctx;
+	const struct launch_hooks hooks = tracees_hooks(t);
+	bool was_joined = t->launch && launch_watches(t->launch, pid);
+	int err = t->launch ? launch_part(t->launch, pid) : launch_new_joined(&t->launch, &hooks), joined;
+
+	if (err)
+		return err;
+	err = session_put_code(s, pid);
+	if (err && !was_joined)
+		return err;
+	joined = launch_join(t->launch, pid);
+	if (joined)
+		debug("PID %d: ends before it can be traced by ptrace: %s", (int)pid, strerror(-joined));
+	else
+		launch_release(t->launch, pid);
+	return err;
 }
 
 struct launch_hooks tracees_hooks(struct tracees *t)

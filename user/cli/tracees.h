@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "user/session/session_stopper.h"
+#include "user/lib/types.h"
 #include "user/source/launch.h"
 
 struct control;
@@ -26,6 +27,12 @@ struct launch_hooks tracees_hooks(struct tracees *t);
 
 /* Stops these processes for verdicts; NULL = the session must do it. Valid as long as @t. */
 const struct session_stopper *tracees_stopper(struct tracees *t);
+
+/*
+ * struct code_choice, with @ctx the tracees: as session_put_code(). A process that gets code joins the launch, so that
+ * its children are stopped at their births.
+ */
+int tracees_put_code(void *ctx, struct session *s, pid_t pid) __must_check;
 
 /* Make the leak check that a program has asked for. */
 void tracees_check(struct tracees *t);

@@ -134,6 +134,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	so.source.stops_at_checks = true;
 	so.wants_residence = true;
 	so.source.joins_targets = command->joins_targets;
+	so.source.joins_later = command->joins_later;
 	so.source.wants_end = command->wants_end;
 	so.source.code = command->attaches ? CODE_LATER : CODE_FIRST;
 	err = recorder_check(&so.recorder);

@@ -10,8 +10,8 @@ struct session;
 
 /* A command. Its functions return exit statuses. */
 struct tracing_command {
-	bool joins_targets, wants_end; /* as in struct source_choice */
-	bool attaches;		       /* to processes that run already */
+	bool joins_targets, joins_later, wants_end; /* as in struct source_choice */
+	bool attaches;				    /* to processes that run already */
 	bool is_launch; /* it starts the program, whose standard output stays its own, and passes signals on to it */
 	/* Do what needs all rights of the user: heaptap then gives up those that it can do without. NULL = nothing. */
 	int (*prepare)(void *ctx, struct session *s);

@@ -130,6 +130,7 @@ static const char *reason_to_stay(const struct copying *c, taddr_t page, u64 off
 	if (pread(c->file->fd, file, sizeof(file), (off_t)offset) <= 0 ||
 	    inject_read(c->mem, page, memory, sizeof(memory)))
 		return "the page cannot be read";
+	inject_hide_own(c->file, page, memory, sizeof(memory));
 	return pages_has_breakpoint(memory, file) ? "a breakpoint of another program is in the same page"
 						  : NULL;
 }
@@ -258,6 +259,8 @@ static int pages_make_copy(const struct copying *c, const struct copied_run *run
 
 	if (!err)
 		err = inject_write(c->mem, run->addr, bytes, 1);
+	if (!err)
+		inject_hide_own(c->file, run->addr, bytes, run->bytes);
 	if (!err)
 		err = write_patches(c, run, bytes);
 	if (!err && pwrite(c->ours, bytes, run->bytes, (off_t)run->offset) != (ssize_t)run->bytes)
@@ -446,6 +449,8 @@ int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const st
 		drop_whole_runs(&c);
 		err = pages_carry_out(&c, island);
 	}
+	if (!err && f->must_move && in->nr_in_place)
+		err = inject_fail(in, -EOPNOTSUPP, "its code cannot be copied: %s", in->why_in_place);
 	if (!err)
 		err = check_guards(&c);
 	free(c.runs.runs);

@@ -89,11 +89,6 @@ static int write_probe(const struct injection *in, int mem, const struct inject_
 			    &probe, sizeof(probe));
 }
 
-static int process_read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
-{
-	return inject_read(*(const int *)ctx, addr, bytes, len);
-}
-
 /* The putting in of the functions of a file. */
 struct putting {
 	struct injection *in;
@@ -105,6 +100,16 @@ struct putting {
 	struct inject_plan plan;
 	struct inject_island island;
 };
+
+static int process_read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
+{
+	const struct putting *p = ctx;
+	int err = inject_read(p->mem, addr, bytes, len);
+
+	if (!err)
+		inject_hide_own(p->file, addr, bytes, len);
+	return err;
+}
 
 /*
  * Write all jumps, where the code is still that of the plan, or a copy that has them: a tracer may have written a
@@ -209,7 +214,7 @@ static int process_put_in(struct putting *p)
 		return err;
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
-	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, &in->ways, process_read_code, &p->mem,
+	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, &in->ways, process_read_code, p,
 			       in->why);
 	if (!err && inject_is_inside(p->s, p->mem, p->plan.patches, p->plan.nr))
 		err = -EAGAIN;

@@ -9,6 +9,7 @@
 
 #include "inline/layout.h"
 #include "user/inject/code.h"
+#include "user/inject/inject_file.h"
 
 /* For threads to leave the piece, or the code that is to be changed, where a user waits for that. */
 #define INJECT_LEAVE_NS (3ULL * 1000 * 1000 * 1000)
@@ -94,15 +95,6 @@ struct inject_site {
 	u8 code[CODE_MAX_JUMP],
 		hop_code[CODE_MAX_JUMP]; /* the bytes at start and at hop as the file has them */
 	const char *name;		 /* of the function */
-};
-
-/* The file of functions. */
-struct inject_file {
-	int fd;	      /* -1 = it cannot be opened */
-	taddr_t near; /* where it is mapped */
-	const char *path;
-	const taddr_t *kept; /* addresses in it that get breakpoints of this trace */
-	size_t nr_kept;
 };
 
 /*

@@ -38,6 +38,19 @@ int inject_read(int mem, taddr_t addr, void *bytes, size_t len)
 	return got == (ssize_t)len ? 0 : got < 0 ? -errno : -EIO;
 }
 
+void inject_hide_own(const struct inject_file *f, taddr_t addr, u8 *bytes, size_t len)
+{
+	const struct code_cpu *cpu = code_native();
+
+	for (size_t i = 0; i < f->nr_own; i++) {
+		const struct inject_own *own = &f->own[i];
+
+		if (own->addr >= addr && own->addr + cpu->step <= addr + len &&
+		    cpu->is_breakpoint(bytes + (own->addr - addr)))
+			memcpy(bytes + (own->addr - addr), own->code, cpu->step);
+	}
+}
+
 int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out)
 {
 	s64 result = 0;

@@ -38,6 +38,9 @@ int inject_open_memory(pid_t pid) __must_check;
 int inject_write(int mem, taddr_t addr, const void *bytes, size_t len) __must_check;
 int inject_read(int mem, taddr_t addr, void *bytes, size_t len) __must_check;
 
+/* @bytes were read at @addr: put the file's code in the place of breakpoints of this trace. */
+void inject_hide_own(const struct inject_file *f, taddr_t addr, u8 *bytes, size_t len);
+
 /* Like threads_call(), but the -errno of the system call is returned. */
 int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out) __must_check;
 

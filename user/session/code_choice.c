@@ -24,17 +24,24 @@ static const u64 early_ns = 2000 * MS, early_look_ns = 20 * MS, look_ns = 200 * 
 enum { MAX_TRIES = 10 };
 static const u64 try_again_ns = 200 * MS;
 
+/* A child of a process with code is stopped, and gets rings of its own (doc/inline.md, Children). */
+static const u64 birth_ns = 15 * MS;
+
 /* The time of a process since the last look. */
 struct load {
 	u64 calls, cpu_ns, time_ns, probes_ns; /* probes_ns: of cpu_ns, within SESSION_PRICE_TICKS_NS */
+	u64 births_ns; /* that births of children would take more by code, with --follow */
 };
 
-/* Have breakpoints cost more than they may? Nobody minds one part of a hundred of a CPU. */
+/*
+ * Have breakpoints cost more than they may? Nobody minds one part of a hundred of a CPU. Code must save more than it
+ * takes: who makes a child each moment, as a shell does, keeps breakpoints.
+ */
 static bool code_choice_is_dear(const struct load *l, u32 max_cost)
 {
 	u64 sure_ns = l->probes_ns > SESSION_PRICE_TICKS_NS ? l->probes_ns - SESSION_PRICE_TICKS_NS : 0;
 
-	return sure_ns * 1000 > l->cpu_ns * max_cost && sure_ns > l->time_ns / 100;
+	return sure_ns * 1000 > l->cpu_ns * max_cost && sure_ns > l->time_ns / 100 && sure_ns > l->births_ns;
 }
 
 /* The part of @l's CPU time that went to breakpoints, and would go to code: then it has the time of those, too. */
@@ -59,23 +66,29 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 	if (c->has_told && !is_code)
 		return;
 	c->has_told = true;
+	/* With --follow there may be a thousand children: one line tells of the first. */
 	if (is_code)
-		info("auto: inline: %s (pid %d): %s calls a second cost it about %s of its CPU time by breakpoints, "
-		     "and about %s by code in it; --backend bpf puts none in",
-		     pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
-		     code_share(l).text);
+		log_line(c->put && c->has_told_code ? LOG_DEBUG : LOG_INFO,
+			 "auto: inline: %s (pid %d): %s calls a second cost it about %s of its CPU time by "
+			 "breakpoints, and about %s by code in it; --backend bpf puts none in",
+			 pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
+			 code_share(l).text);
 	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
 		     human_count(rate).text, rate == 1 ? "" : "s");
 	else
 		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
 		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
+	c->has_told_code |= is_code;
 }
 
 static void code_choice_choose(struct code_choice *c, struct session *s, struct process_pace *pace,
 			       const struct load *l, bool is_dear)
 {
-	int err = is_dear ? session_put_code(s, pace->pid) : 1;
+	int err = 1;
+
+	if (is_dear)
+		err = c->put ? c->put(c->ctx, s, pace->pid) : session_put_code(s, pace->pid);
 
 	if (err < 0)
 		debug("PID %d: breakpoints stay in it: %s", (int)pace->pid, strerror(-err));
@@ -107,12 +120,14 @@ static void code_choice_look(struct code_choice *c, struct session *s, struct pr
 	if (!session_price_look(&now, pace->pid))
 		return;
 	now.calls = pace->calls;
+	now.births = pace->nr_births;
 	if (!then.time_ns)
 		pace->seen_ns = now_ns;
 	if (then.time_ns && now.calls >= then.calls) {
 		l = (struct load){ .calls = now.calls - then.calls,
 				   .cpu_ns = now.cpu_ns - then.cpu_ns,
 				   .time_ns = now_ns - then.time_ns,
+				   .births_ns = c->put ? (now.births - then.births) * birth_ns : 0,
 				   .probes_ns = session_price(&then, &now, session_call_price(s)) };
 		is_too_dear = may_have_code(pace, now_ns) && code_choice_is_dear(&l, max_cost);
 		if (is_too_dear || l.time_ns >= enough_ns)
@@ -131,7 +146,9 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 	if (!max_cost || now_ns < c->next_ns || !session_may_put_code(s))
 		return;
 	if (!c->begin_ns)
-		*c = (struct code_choice){ .begin_ns = now_ns, .has_told = is_quiet };
+		*c = (struct code_choice){
+			.begin_ns = now_ns, .has_told = is_quiet, .put = c->put, .ctx = c->ctx
+		};
 	c->next_ns = now_ns + (now_ns < c->begin_ns + early_ns ? early_look_ns : look_ns);
 	for (size_t i = 0; i < nr; i++) {
 		struct process_pace *pace = session_pace(s, i, &nr);

@@ -9,10 +9,14 @@
 
 struct session;
 
-/* One session. All zero: it begins. */
+/* One session. All zero but put and ctx: it begins. */
 struct code_choice {
 	u64 begin_ns, next_ns; /* the first look; the next one */
 	bool has_told;	       /* what was chosen first */
+	bool has_told_code;    /* that a process has code */
+	/* With --follow: as session_put_code(), and be the ptracer of the process then. NULL: that itself. */
+	int (*put)(void *ctx, struct session *s, pid_t pid);
+	void *ctx;
 };
 
 /*

@@ -156,6 +156,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	if (err)
 		return err;
 	debug("target: PID %u has a child, PID %d", rec->pid, pid);
+	parent->tuned.pace.nr_births += !IS_AGENT;
 	if (session_told(s))
 		return fork_over_there(s, parent, rec, child);
 	/* The source notes the allocators in it. */

@@ -13,7 +13,7 @@ struct source_ops;
 
 /* A process at one moment: its calls and its CPU time. */
 struct process_moment {
-	u64 calls, cpu_ns, time_ns; /* time 0: there was none */
+	u64 calls, cpu_ns, time_ns, births; /* time 0: there was none */
 };
 
 /* The price of a call in the processes of a session. All 0: not known yet. */

@@ -335,11 +335,17 @@ static int session_scan_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_
 	return err == -ENOMEM ? err : 0;
 }
 
+static bool session_scan_has_stopper(const struct session_stopper *stopper, const struct process *p)
+{
+	return stopper && (IS_AGENT || !stopper->watches || stopper->watches(stopper->ctx, p->target->pid));
+}
+
 void session_scan_process(struct session *s, struct process *p, const struct session_scan_options *o)
 {
 	const struct verdict_options *v = o->verdict;
 	struct scanning n = { .session = s, .process = p, .wanted = o };
 	const struct kernel_words kernel = { &n, session_scan_kernel_words };
+	bool has_stopper = session_scan_has_stopper(o->stopper, p);
 	struct leaks_options lo = {
 		.pid = p->target->pid,
 		.heap = p->heap,
@@ -349,7 +355,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.max_copy = v->max_copy,
 		.max_memory = o->lent ? 0 : session_memory_left(s),
 		.is_price_known = p->is_price_known,
-		.by = o->is_stopped || o->stopper ? STOP_BY_TRACER : STOP_BY_US,
+		.by = o->is_stopped || has_stopper ? STOP_BY_TRACER : STOP_BY_US,
 		.pointer_mask = v->pointer_mask,
 		.want_unaligned = v->unaligned,
 		.nr_whys = v->nr_whys,
@@ -371,7 +377,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 
 	set_pause(&lo, o);
 	s->attending = o->stopper;
-	if (o->stopper)
+	if (has_stopper)
 		stop_by_stopper(&lo, &holder, &n);
 	if (s->ops->tracer)
 		stop_by_source(&lo, &holder, &n);

@@ -14,6 +14,8 @@ struct session_stopper {
 	void (*release)(void *ctx, pid_t pid);
 	/* While they are: snapshot_holder.call. NULL: it cannot. */
 	int (*call)(void *ctx, pid_t pid, struct thread_request *request);
+	/* Does it trace @pid? The session stops others itself. NULL: it traces all. */
+	bool (*watches)(void *ctx, pid_t pid);
 	/* Called again and again while a verdict takes long: resume threads that need nothing else. NULL: no need. */
 	void (*attend)(void *ctx);
 };

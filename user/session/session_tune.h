@@ -14,6 +14,7 @@ struct process_pace {
 	pid_t pid;
 	const char *comm;	    /* borrowed */
 	u64 calls;		    /* so far */
+	u32 nr_births;		    /* of its children, so far */
 	bool is_image;		    /* a program that it has executed since it is traced */
 	u64 last_calls;		    /* from here on it is the caller's: at the last look */
 	struct process_moment last; /* of code_choice_round(), like the next ones */

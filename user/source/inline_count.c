@@ -43,7 +43,7 @@ static bool inline_count_is_dear(const struct inline_source *s, struct target *t
 int inline_count_begin(struct inline_source *s, struct target *t)
 {
 	struct call_rate rate = { 0 };
-	int err = inline_source_add(s, t);
+	int err = inline_source_add(s, t->pid, t->start_time);
 	struct inline_target *new = inline_source_find(s, t->pid);
 
 	if (err)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_sites.h"
@@ -84,7 +85,8 @@ void inline_place_note_late(const struct inline_source *s, struct inline_target 
 static int inline_place_decline(struct inline_source *s, const struct target *target,
 				const struct mapping *map, const char *why)
 {
-	int err = inline_source_find(s, target->pid) ? 0 : inline_source_add(s, target);
+	int err = inline_source_find(s, target->pid) ? 0
+						     : inline_source_add(s, target->pid, target->start_time);
 	struct inline_target *t = inline_source_find(s, target->pid);
 
 	if (err)
@@ -97,7 +99,7 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer",
 		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid,
 		 why ? why : "as before",
-		 s->options.max_followed && s->life->has_shared
+		 s->options.max_followed && s->life->has_shared && !s->options.joins_later
 			 ? ", and of later programs with its libraries,"
 			 : "",
 		 s->life->have_changed ? "breakpoints" : "BPF");
@@ -137,30 +139,54 @@ static int put_up_with(struct inline_source *s, const struct target *target, con
 	return 0;
 }
 
+/* The breakpoints of @f that are in all processes, and stay there: code in one process is beside these. */
+static int list_own(struct inject_file *file, struct inject_own *own, const struct mapping *map,
+		    const struct probed_file *f, const struct elf *elf)
+{
+	int err = 0;
+
+	file->own = own;
+	for (u32 i = 0; i < f->nr_points && f->points[i].kind < POINT_NOTE && !err; i++) {
+		struct inject_own *o = &own[file->nr_own++];
+
+		o->addr = f->points[i].vaddr + map->bias;
+		err = elf_read_vaddr(elf, f->points[i].vaddr, o->code, code_native()->step);
+	}
+	return err;
+}
+
 static int inline_place_put_in(void *ctx, const struct target *target, const struct mapping *map,
 			       const struct probed_file *f, struct elf *elf)
 {
 	struct inline_source *s = ctx;
 	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
 	auto_free taddr_t *kept = calloc(f->nr_points + 1, sizeof(*kept));
-	struct inject_file file = {
-		.fd = map->module->fd, .near = map->start, .path = map->module->path, .kept = kept
-	};
+	auto_free struct inject_own *own = calloc(f->nr_points + 1, sizeof(*own));
+	struct inject_file file = { .fd = map->module->fd,
+				    .near = map->start,
+				    .path = map->module->path,
+				    .kept = kept,
+				    .must_move = s->options.joins_later };
+	bool has_shared = s->life->has_shared && s->life->has_shared(s->below, map->module);
 	struct inline_target *t = inline_source_find(s, target->pid);
 	char why[INJECT_WHY_LEN] = "";
 	const char *limit;
 	size_t nr = 0;
 	int err;
 
+	if (!t && s->options.begins_by_bpf)
+		return PROBE_TAKER_DECLINES;
 	if (t && t->sight >= INLINE_AWAITS_CODE)
 		return t->is_counting ? PROBE_TAKER_COUNTS : PROBE_TAKER_DECLINES;
 	if (t && (t->sight == INLINE_REFUSED || t->in->state == INJECT_LEFT))
 		return -EOPNOTSUPP;
-	if (s->life->has_shared && s->life->has_shared(s->below, map->module))
+	if (has_shared && !s->options.joins_later)
 		return inline_place_decline(s, target, map, NULL);
-	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
+	err = sites && kept && own ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
 		return inline_place_decline(s, target, map, why);
+	if (!err && has_shared)
+		err = list_own(&file, own, map, f, elf);
 	if (err || !nr)
 		return err;
 	limit = !t || t->in->state == INJECT_NOTHING ? inline_limits_of(target->pid) : NULL;
@@ -175,7 +201,7 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 		if (f->points[i].kind >= POINT_NOTE && !probe_point_is_spare(f->points[i].kind))
 			kept[file.nr_kept++] = f->points[i].vaddr + map->bias;
 	if (!t)
-		err = inline_source_add(s, target);
+		err = inline_source_add(s, target->pid, target->start_time);
 	t = inline_source_find(s, target->pid);
 	if (err)
 		return err;

@@ -39,8 +39,8 @@ struct inline_source {
 
 /* NULL: it is not known. */
 struct inline_target *inline_source_find(const struct inline_source *s, pid_t pid);
-/* Begin with @t; nothing is changed in it. 0 or -errno. */
-int inline_source_add(struct inline_source *s, const struct target *t) __must_check;
+/* Begin with @pid; nothing is changed in it. 0 or -errno. */
+int inline_source_add(struct inline_source *s, pid_t pid, u64 start_time) __must_check;
 
 /* Open the source below, by the options @to, which get what it needs beside, and the guard. 0 or -errno. */
 int inline_life_open(struct inline_source *s, struct source_options *to,

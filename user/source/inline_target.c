@@ -79,10 +79,10 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 	struct inline_target *t;
 	int err;
 
-	if (parent->sight == INLINE_DECLINED) {
+	if (parent->sight >= INLINE_AWAITS_CODE) {
 		err = inline_target_new(out, g, pid, start_time);
 		if (!err)
-			(*out)->sight = INLINE_DECLINED;
+			(*out)->sight = parent->sight;
 		return err;
 	}
 	err = new_target(&t, g, guard_copy(g, parent->in, pid, start_time), pid);

@@ -70,8 +70,8 @@ struct inline_target {
  */
 int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time) __must_check;
 /*
- * Begin with the forked child @pid of @parent, which has the piece, and then inline_target_born(), or was declined. The
- * same.
+ * Begin with the forked child @pid of @parent, which has the piece, and then inline_target_born(), or has breakpoints.
+ * The same.
  */
 int inline_target_copy(struct inline_target **out, struct guard *g, const struct inline_target *parent,
 		       pid_t pid, u64 start_time) __must_check;

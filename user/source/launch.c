@@ -53,6 +53,11 @@ long launch_ptrace_options(const struct launch *l)
 	return trace_options | (l->max_children ? child_options : 0);
 }
 
+long launch_joined_options(void)
+{
+	return trace_options | child_options;
+}
+
 static void set_options(const struct launch *l, pid_t pid, long more)
 {
 	ptrace(PTRACE_SETOPTIONS, pid, 0, launch_ptrace_options(l) | more);

@@ -82,6 +82,15 @@ int launch_new_joined(struct launch **out, const struct launch_hooks *hooks) __m
  */
 int launch_join(struct launch *l, pid_t pid) __must_check;
 
+/* The ptrace options of processes that have joined. */
+long launch_joined_options(void);
+
+/*
+ * End to trace @pid, if it has joined or is a child: as if it had never been traced. 0; -EAGAIN: a thread does not stop
+ * now, and it is traced as before; or -ENOMEM.
+ */
+int launch_part(struct launch *l, pid_t pid) __must_check;
+
 /* Let it run. */
 void launch_start(struct launch *l);
 

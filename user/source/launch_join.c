@@ -58,6 +58,50 @@ static int launch_join_seize_all(const struct launch *l, pid_t pid)
 	return 0;
 }
 
+/* Is a thread of @pid traced by us? */
+static bool launch_join_has_tracee(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+	bool is_any = false;
+
+	for (size_t i = proc_threads(pid, &tids, &nr) ? nr : 0; i < nr && !is_any; i++)
+		is_any = proc_is_our_tracee(tids[i]);
+	return is_any;
+}
+
+/* Processes are in no order, but for the program. */
+static void launch_join_forget(struct launch *l, struct launched *p)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		if (l->processes[i] == p) {
+			l->processes[i] = l->processes[l->nr - 1];
+			l->processes[l->nr - 1] = p;
+			launch_forget_last(l);
+		}
+}
+
+int launch_part(struct launch *l, pid_t pid)
+{
+	struct launched *p = launch_find(l, pid);
+	int err;
+
+	if (!p || p == launch_program(l))
+		return 0;
+	launch_attend_later(l);
+	p = launch_find(l, pid);
+	if (!p)
+		return 0;
+	launch_leave_process(l, p);
+	launch_join_forget(l, p);
+	if (!launch_join_has_tracee(pid))
+		return 0;
+	err = launch_join(l, pid);
+	if (!err)
+		launch_release(l, pid);
+	return err == -ENOMEM ? err : -EAGAIN;
+}
+
 int launch_join(struct launch *l, pid_t pid)
 {
 	struct launched *p;

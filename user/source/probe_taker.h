@@ -68,7 +68,7 @@ void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on);
 
 /*
  * As source_bpf_place_again(), for a process that the taker has declined so far. It is stopped, and no
- * thread of it is in a call. 0; or -EOPNOTSUPP: its probes are those of other processes, too, and nothing was changed.
+ * thread of it is in a call. Breakpoints in all processes stay. 0; or -EOPNOTSUPP: it is not known.
  */
 int source_bpf_hand_over(const struct source *bpf, pid_t pid);
 

@@ -30,6 +30,7 @@ struct source_options {
 	bool want_free_stacks, drops_when_full, adapts_samples; /* the last: sample_bytes is the first distance */
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
+	bool joins_later; /* inline, with begins_by_bpf: who gets code stays traced by the thread that puts it in */
 	bool is_auto; /* inline: nobody asked for it; what it cannot see, or might harm, is left to BPF */
 	bool begins_by_bpf; /* inline: BPF sees the calls of a process until put_code(), */
 	u32 max_cost; /* but where that would take more than so many thousandths of its CPU time; 0 = no limit */

@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/source/changed_code.h"
 #include "user/source/probe_taker.h"
 #include "user/source/source_bpf_private.h"
@@ -210,11 +211,17 @@ static bool has_notes(const struct probed_file *f)
 	return false;
 }
 
+/* Has heaptap, as the ptracer, stopped @known where its mappings change? */
+static bool source_bpf_place_is_held(const struct bpf_source *s, const struct bpf_process *known)
+{
+	return s->config.stops_at_maps && (!s->options.joins_later || proc_is_our_tracee(known->pid));
+}
+
 /* Probes of a file go in for the first time while a program runs that nobody has stopped: count it. */
 static void note_late(struct bpf_source *s, struct bpf_process *known, const struct probed_file *f)
 {
-	if (!known || !known->is_image || known->is_late || s->config.stops_at_maps || s->options.taker ||
-	    f->points[0].kind >= POINT_NOTE)
+	if (!known || !known->is_image || known->is_late || source_bpf_place_is_held(s, known) ||
+	    (s->options.taker && !s->options.begins_by_bpf) || f->points[0].kind >= POINT_NOTE)
 		return;
 	known->is_late = true;
 	known->late++;
@@ -389,7 +396,7 @@ int source_bpf_hand_over(const struct source *bpf, pid_t pid)
 	struct bpf_process *known = source_bpf_find(s, pid);
 	u32 key = pid;
 
-	if (s->is_shared || !known)
+	if (!known)
 		return -EOPNOTSUPP;
 	source_bpf_drop_probes(s, pid);
 	known->is_declined = false;

@@ -23,6 +23,7 @@
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_switch.h"
+#include "user/source/launch.h"
 #include "user/source/record.h"
 #include "user/unwind/cfi_ahead.h"
 
@@ -66,10 +67,10 @@ static int list_target(struct inline_source *s, struct inline_target *new)
 	return err;
 }
 
-int inline_source_add(struct inline_source *s, const struct target *t)
+int inline_source_add(struct inline_source *s, pid_t pid, u64 start_time)
 {
 	struct inline_target *new;
-	int err = inline_target_new(&new, s->guard, t->pid, t->start_time);
+	int err = inline_target_new(&new, s->guard, pid, start_time);
 
 	return err ? err : list_target(s, new);
 }
@@ -122,7 +123,7 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 	/* An earlier process had this PID. */
 	drop_target(s, pid);
 	if (!parent || parent->sight == INLINE_REFUSED || proc_read_stat(&stat, pid) ||
-	    (!parent->shared && parent->sight != INLINE_DECLINED))
+	    (!parent->shared && parent->sight < INLINE_AWAITS_CODE))
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
@@ -359,6 +360,8 @@ static int source_inline_put_code(struct source *source, struct target *target)
 	if (err)
 		return err;
 	err = switch_over(s, target, t);
+	if (!err && s->options.joins_later)
+		s->stopped.stay_options = launch_joined_options();
 	stop_all_release(&s->stopped);
 	return err;
 }
@@ -496,12 +499,17 @@ static int send_note(const struct inline_source *s, const struct event_header *r
 static int source_inline_on_exec(struct inline_source *s, struct inline_target *t,
 				 const struct event_header *rec, size_t len)
 {
-	bool is_early = t && inject_is_there(t->in),
-	     awaits_code = t && s->options.begins_by_bpf && t->sight >= INLINE_AWAITS_CODE;
+	bool is_early = t && inject_is_there(t->in), awaits_code;
+	struct proc_stat stat;
 	int nr = t && !is_early ? inline_target_poll(t, s->sink, true) : 0;
 
 	if (nr < 0)
 		return nr;
+	if (!t && s->options.joins_later && !proc_read_stat(&stat, (pid_t)rec->pid) &&
+	    !inline_source_add(s, (pid_t)rec->pid, stat.start_time))
+		t = inline_source_find(s, (pid_t)rec->pid);
+	awaits_code =
+		t && s->options.begins_by_bpf && (s->options.joins_later || t->sight >= INLINE_AWAITS_CODE);
 	if (is_early && guard_take_out(s->guard, t->in))
 		debug("inline: PID %d: %s", t->pid, t->in->why);
 	if (t)
@@ -538,10 +546,7 @@ static int source_inline_on_record(void *ctx, const struct event_header *rec, si
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
-/*
- * Threads whose rings are full spin, because they make no system call. Where they are more than CPUs, the kernel would
- * let them spin while the reader, which alone can help them, waits for its turn.
- */
+/* Threads whose rings are full spin: the kernel would let them, while the reader, who can help, waits for its turn. */
 static void go_first(struct inline_source *s)
 {
 	if (!s->hurry.is_on && s->is_used && !s->is_detached)
@@ -694,7 +699,7 @@ static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_
 	struct inline_source *s = source_inline_self(source);
 	size_t nr;
 
-	if (s->options.stops_at_maps && !s->life->have_changed)
+	if (s->options.stops_at_maps && !s->options.begins_by_bpf && !s->life->have_changed)
 		return 0;
 	nr = s->life->ops->lifelines(s->below, fds);
 	fds[nr] = guard_lifeline(s->guard);

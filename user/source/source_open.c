@@ -109,7 +109,8 @@ static const char *reason_against_code(const struct source_choice *c, const stru
 				       const struct source_options *so, const struct caps *caps)
 {
 	/* Only their ptracer stops children before their first instruction. */
-	if (c->max_followed && ops == &source_inline && !so->stops_at_maps)
+	if (c->max_followed && ops == &source_inline && !so->stops_at_maps &&
+	    (!c->joins_later || c->sample_bytes))
 		return "it follows children";
 	return inline_limits_here(caps, c->code == CODE_FIRST);
 }
@@ -126,6 +127,8 @@ static int try_inline(struct source **source, const struct source_ops **ops, con
 	/* Nothing is to be measured first where breakpoints are served by ptrace, or where blocks are sampled. */
 	inlined.begins_by_bpf = c->code == CODE_LATER && wanted == &source_inline && !c->sample_bytes;
 	inlined.max_cost = c->max_cost;
+	inlined.joins_later = c->joins_later && inlined.begins_by_bpf;
+	inlined.stops_at_maps |= inlined.joins_later;
 	err = why ? -EOPNOTSUPP : wanted->create(source, &inlined, caps);
 	if (!err)
 		*ops = wanted;

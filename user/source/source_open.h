@@ -38,6 +38,7 @@ struct source_choice {
 	u64 sample_bytes;    /* mean distance of sampled bytes; 0 = all blocks are seen */
 	bool want_mmap, no_cpp, adapts_samples; /* the last: sample_bytes is the first distance */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
+	bool joins_later;     /* it becomes that of those that get code, in session_put_code() */
 	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */

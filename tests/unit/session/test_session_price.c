@@ -90,8 +90,8 @@ static void what_cannot_be_measured_is_guessed(void **state)
 
 static void a_process_pays_for_its_calls(void **state)
 {
-	const struct process_moment then = { 1000, 500 * MS, 1 }, now = { 2000, 510 * MS, 2 },
-				    busy = { 1001000, 600 * MS, 2 };
+	const struct process_moment then = { 1000, 500 * MS, 1, 0 }, now = { 2000, 510 * MS, 2, 0 },
+				    busy = { 1001000, 600 * MS, 2, 0 };
 	const struct call_price p = { .traps_ns = 4000, .programs_ns = 1000 };
 
 	(void)state;
