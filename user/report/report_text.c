@@ -395,7 +395,7 @@ static void text_overview(struct text *t, const struct report_process *const *or
 
 	text_answer(t, &o);
 	for (size_t i = 0; i < r->nr_processes; i++) {
-		if (i == (text_is_brief(t) ? BRIEF_PROCESSES : text_most_processes(t))) {
+		if (!IS_AGENT && i == (text_is_brief(t) ? BRIEF_PROCESSES : text_most_processes(t))) {
 			fprintf(t->out, "  ... and %zu more (-n 0 shows all)\n", r->nr_processes - i);
 			break;
 		}
@@ -475,7 +475,7 @@ static int text_processes(struct text *t, const struct report_process *const *or
 			nr_folded++;
 			continue;
 		}
-		if (nr_shown == text_most_processes(t)) {
+		if (!IS_AGENT && nr_shown == text_most_processes(t)) {
 			nr_more++;
 			continue;
 		}
@@ -484,7 +484,7 @@ static int text_processes(struct text *t, const struct report_process *const *or
 		err = report_text_process(t, order[i], parts);
 		nr_shown++;
 	}
-	if (nr_more)
+	if (!IS_AGENT && nr_more)
 		fprintf(t->out, "\n%zu more process%s (-n 0 shows all)\n", nr_more, nr_more == 1 ? "" : "es");
 	if (!nr_folded)
 		return err;
