@@ -85,11 +85,13 @@ struct source_state {
 	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
 	u32 leaving_pid; /* process whose threads stop where they leave their calls; 0 = none */
 	u32 nr_copies;	 /* that traced processes have made of themselves, and that are not traced */
+	u32 is_measured;
 	struct task_fields task;
 	struct pending_fields pending;
 	struct call_wish wish;
 	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
+	u64 nr_own_runs, nr_own_calls; /* for calls of targets, while is_measured: programs, their events */
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
 	u64 generation;		     /* grows with each change of any process's mappings or tables */
 };

@@ -42,6 +42,8 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 	out->h.tid = (u32)current_ids();
 	out->h.distance = 0;
 	out->time_ns = bpf_ktime_get_ns();
+	if (state.is_measured)
+		__sync_fetch_and_add(&state.nr_own_calls, 1);
 	if (state.wish.pid != t->pid || !is_wished(ev)) {
 		bpf_ringbuf_submit(out, wake_flag());
 		return true;

@@ -115,12 +115,22 @@ static __always_inline bool thread_is_paused(const struct inflight *t)
 	return state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid);
 }
 
+/* @t, in which a program runs for a call, NULL if it is paused. */
+static __always_inline struct inflight *thread_counted(struct inflight *t)
+{
+	if (thread_is_paused(t))
+		return NULL;
+	if (state.is_measured)
+		__sync_fetch_and_add(&state.nr_own_runs, 1);
+	return t;
+}
+
 /* The current thread, NULL if it is not traced or paused. */
 static __always_inline struct inflight *thread_current(u64 cookie)
 {
 	struct inflight *t = thread_any(cookie);
 
-	return t && !thread_is_paused(t) ? t : NULL;
+	return t ? thread_counted(t) : NULL;
 }
 
 /*
@@ -138,5 +148,5 @@ static __always_inline struct inflight *thread_returning(u64 cookie)
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t || (pid && pid != t->pid))
 		return NULL;
-	return thread_is_paused(t) ? NULL : t;
+	return thread_counted(t);
 }

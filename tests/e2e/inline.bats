@@ -474,6 +474,21 @@ has_breakpoints() { text_differs "$1" | grep -q 'is 0314,'; }
 # guards PID: the processes that take code out when heaptap PID ends
 guards() { pgrep -P "$1" -x guard-of-heapta; }
 
+# other_version PID: change the first byte of the record of code left in PID, which says whose layout it has, and back
+other_version() {
+	python3 - "$1" <<-'END'
+		import sys
+		maps = open(f"/proc/{sys.argv[1]}/maps").read().splitlines()
+		private = next(l for l in maps if "/memfd:heaptap-inline" in l)
+		with open(f"/proc/{sys.argv[1]}/mem", "r+b", 0) as mem:
+		    at = int(private.split("-")[0], 16) - 13 * 4096  # PIECE_PRIVATE_OFFSET - PIECE_LEFT_OFFSET
+		    mem.seek(at)
+		    byte = mem.read(1)[0]
+		    mem.seek(at)
+		    mem.write(bytes([byte ^ 1]))
+	END
+}
+
 @test "inline: kill -9 of heaptap and of its guard: the program goes on, doctor says so, the next heaptap takes the code out" {
 	local guard
 	stepping
@@ -497,6 +512,13 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	fails has_own_code "$TARGET"
 	"$HEAPTAP" doctor "$TARGET" | grep -q "a killed heaptap (PID $TAP) has left code inside it"
 	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].inline')" = "left behind" ]
+	other_version "$TARGET"
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].inline')" = unknown ]
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"code of another version of heaptap is in it"* ]]
+	step "burst 1000"
+	other_version "$TARGET"
 	attached --backend inline --no-scan "$TARGET"
 	grep -q "a killed heaptap had left" "$err"
 	step "burst 1000"

@@ -74,6 +74,7 @@ static bool cmd_connect_trace(struct connect *c, struct session *s, struct contr
 			return true;
 		cmd_connect_look(c);
 		connection_round(&c->connection, s, control);
+		session_bound_ended(s);
 		if (c->is_told)
 			trace_metrics_round(&c->metrics, s);
 	}
@@ -98,6 +99,7 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 		control_finish(control);
 	}
 	session_stop(s);
+	session_bound_ended(s);
 	ended = connection_status(&c->connection);
 	if (!source_remote_is_started(c->connection.source))
 		return ended;

@@ -88,7 +88,8 @@ static void print_left(FILE *out, const struct doctor_target *t)
 			t->left_owner);
 	else if (t->left == INJECT_LEFT_UNKNOWN)
 		fprintf(out,
-			"  code of a heaptap is inside it (--backend inline), and its record cannot be read\n");
+			"  code of another version of heaptap is inside it (--backend inline), or its record "
+			"cannot be read\n");
 }
 
 static void print_target(FILE *out, const struct doctor *d, const struct doctor_target *t)

@@ -246,7 +246,7 @@ const struct option_row option_rows[] = {
 	  HELP("order of the callers") })
 	OF_BOOKS({ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
-	  HELP("callers in the text report, or processes in a row of system, 0 = all") })
+	  HELP("callers and processes in the text report (system: processes in a row), 0 = all") })
 	OF_BOOKS({ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  HELP("find leak verdicts for each report, not only for the last one; "
 		  "each scan stops the target for a moment") })

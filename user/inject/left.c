@@ -3,6 +3,7 @@
 #include "user/inject/left.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,10 +11,27 @@
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
 
-_Static_assert(sizeof(struct injection) <= PIECE_CODE_BYTES - PIECE_LEFT_OFFSET, "the record fits");
+/* The record as it is written. */
+struct left_record {
+	u64 layout; /* left_layout() of the heaptap that has written it */
+	struct injection in;
+};
+
+_Static_assert(sizeof(struct left_record) <= PIECE_CODE_BYTES - PIECE_LEFT_OFFSET, "the record fits");
+
+/* Another version of heaptap has another piece, or another record, and thus another number. */
+static u64 left_layout(void)
+{
+	const u64 record[] = { sizeof(struct left_record), offsetof(struct left_record, in.patches),
+			       offsetof(struct left_record, in.islands),
+			       offsetof(struct left_record, in.copies), PIECE_REGION_BYTES };
+
+	return hash_bytes(piece_object_start, piece_object_bytes(), hash_bytes(record, sizeof(record), 0));
+}
 
 static bool left_is_alive(const struct injection *in)
 {
@@ -60,11 +78,17 @@ static int read_left(struct injection *out, pid_t pid)
 {
 	taddr_t region = left_find_region(pid);
 	auto_close int mem = region ? inject_open_memory(pid) : -1;
+	const taddr_t at = region + PIECE_LEFT_OFFSET;
+	u64 layout;
 	int err;
 
 	if (!region)
 		return 0;
-	err = mem < 0 ? mem : inject_read(mem, region + PIECE_LEFT_OFFSET, out, sizeof(*out));
+	err = mem < 0 ? mem : inject_read(mem, at, &layout, sizeof(layout));
+	if (!err && layout != left_layout())
+		err = -EPROTONOSUPPORT;
+	if (!err)
+		err = inject_read(mem, at + offsetof(struct left_record, in), out, sizeof(*out));
 	if (!err && !is_sound(out, region))
 		err = -EBADMSG;
 	return err ? err : 1;
@@ -72,14 +96,15 @@ static int read_left(struct injection *out, pid_t pid)
 
 int inject_save(const struct injection *in, const struct inject_island *island, int mem)
 {
-	auto_free struct injection *copy = malloc(sizeof(*copy));
+	auto_free struct left_record *record = calloc(1, sizeof(*record));
 
-	if (!copy)
+	if (!record)
 		return -ENOMEM;
-	*copy = *in;
+	record->layout = left_layout();
+	record->in = *in;
 	if (island)
-		copy->islands[copy->nr_islands++] = *island;
-	return inject_write(mem, in->region + PIECE_LEFT_OFFSET, copy, sizeof(*copy));
+		record->in.islands[record->in.nr_islands++] = *island;
+	return inject_write(mem, in->region + PIECE_LEFT_OFFSET, record, sizeof(*record));
 }
 
 enum inject_left inject_find_left(pid_t pid, pid_t *owner)
@@ -119,6 +144,8 @@ int inject_take_left(struct injection *in)
 	auto_free struct injection *old = malloc(sizeof(*old));
 	int err = old ? read_left(old, in->pid) : -ENOMEM;
 
+	if (err == -EPROTONOSUPPORT)
+		return inject_fail(in, -EOPNOTSUPP, "code of another version of heaptap is in it");
 	if (err <= 0)
 		return err == -EBADMSG ? inject_fail(in, -EOPNOTSUPP, "unknown code of a heaptap is in it")
 				       : err;

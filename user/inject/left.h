@@ -16,7 +16,7 @@ enum inject_left {
 	INJECT_LEFT_NOTHING, /* no code of a heaptap is there */
 	INJECT_LEFT_IN_USE,  /* its heaptap lives */
 	INJECT_LEFT_BEHIND,  /* its heaptap has ended */
-	INJECT_LEFT_UNKNOWN, /* the record cannot be read */
+	INJECT_LEFT_UNKNOWN, /* the record cannot be read, or another version of heaptap has written it */
 };
 
 /* Write the record of @in, with @island that comes to it (NULL = none), to the target's memory @mem. 0 or -errno. */

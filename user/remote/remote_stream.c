@@ -18,7 +18,7 @@ enum {
 	TARGET_COST = 16384, /* bytes that a process takes in a session at first */
 };
 
-/* Limit of the memory for all processes and programs that a stream may name, one after the other. */
+/* Limit of the memory for the processes that run, each with all the programs that it has executed. */
 static const u64 MAX_TARGET_BYTES = 256 << 20;
 static const u64 MAX_MAPPING_BYTES = (1 << 20) * sizeof(struct mapping); /* of the processes at a time */
 
@@ -26,6 +26,7 @@ static const u64 MAX_MAPPING_BYTES = (1 << 20) * sizeof(struct mapping); /* of t
 struct remote_process {
 	struct target target;
 	struct losses losses, before; /* before: of earlier streams that this one does not continue */
+	u64 target_bytes;	      /* its part of remote_stream.target_bytes */
 	u64 allocs, frees;	      /* events of this stream and of those that it continues */
 	bool is_over;		      /* has ended; kept until remote_stream_forget() */
 	bool is_replaced;	      /* STREAM_PROCESS has not named its program yet, or not since an exec */
@@ -390,12 +391,15 @@ u64 remote_stream_last_ns(const struct remote_stream *s)
 
 int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)
 {
-	const struct remote_process *p = remote_stream_find(s, pid);
+	struct remote_process *p = remote_stream_find(s, pid);
+	u64 bytes;
 	int err;
 
 	if (!p)
 		return -ESRCH;
-	s->target_bytes += TARGET_COST + p->target.maps.nr * sizeof(*p->target.maps.maps);
+	bytes = TARGET_COST + p->target.maps.nr * sizeof(*p->target.maps.maps);
+	p->target_bytes += bytes;
+	s->target_bytes += bytes;
 	if (s->target_bytes > MAX_TARGET_BYTES)
 		return -E2BIG;
 	err = target_copy(out, &p->target);
@@ -456,6 +460,7 @@ void remote_stream_forget(struct remote_stream *s, pid_t pid)
 	if (s->latest == s->processes[i])
 		s->latest = NULL;
 	s->mapping_bytes -= s->processes[i]->target.maps.nr * sizeof(struct mapping);
+	s->target_bytes -= s->processes[i]->target_bytes;
 	process_free(s->processes[i]);
 	memmove(s->processes + i, s->processes + i + 1, (--s->nr_processes - i) * sizeof(*s->processes));
 }

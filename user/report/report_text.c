@@ -396,6 +396,12 @@ static void text_answer(struct text *t, const struct overview *o)
 	fprintf(t->out, "; %s%s live\n", mark, human_bytes(o->live_bytes).text);
 }
 
+/* A process that forks without end has a report of bounded length. */
+static size_t text_most_processes(const struct text *t)
+{
+	return t->report->options.top ? t->report->options.top : SIZE_MAX;
+}
+
 /* With several processes: one line for each, before the details. */
 static void text_overview(struct text *t, const struct report_process *const *order)
 {
@@ -404,7 +410,7 @@ static void text_overview(struct text *t, const struct report_process *const *or
 
 	text_answer(t, &o);
 	for (size_t i = 0; i < r->nr_processes; i++) {
-		if (i == BRIEF_PROCESSES && text_is_brief(t)) {
+		if (!IS_AGENT && i == (text_is_brief(t) ? BRIEF_PROCESSES : text_most_processes(t))) {
 			fprintf(t->out, "  ... and %zu more (-n 0 shows all)\n", r->nr_processes - i);
 			break;
 		}
@@ -474,7 +480,7 @@ static bool is_folded(const struct report *r, const struct report_process *p)
 
 static int text_processes(struct text *t, const struct report_process *const *order, u32 parts)
 {
-	size_t nr_folded = 0;
+	size_t nr_folded = 0, nr_shown = 0, nr_more = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < t->report->nr_processes && !err; i++) {
@@ -484,10 +490,17 @@ static int text_processes(struct text *t, const struct report_process *const *or
 			nr_folded++;
 			continue;
 		}
+		if (!IS_AGENT && nr_shown == text_most_processes(t)) {
+			nr_more++;
+			continue;
+		}
 		if (i)
 			putc('\n', t->out);
 		err = report_text_process(t, order[i], parts);
+		nr_shown++;
 	}
+	if (!IS_AGENT && nr_more)
+		fprintf(t->out, "\n%zu more process%s (-n 0 shows all)\n", nr_more, nr_more == 1 ? "" : "es");
 	if (!nr_folded)
 		return err;
 	fprintf(t->out, "\n%zu program%s that became another one; -v has %s details\n", nr_folded,

@@ -8,7 +8,6 @@
 #include "user/lib/cleanup.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
-#include "user/session/session_told.h"
 
 /* A process by its number in the session, from 1 on; the new number, or 0 = it is dropped. */
 struct number {
@@ -154,6 +153,6 @@ void session_bound_ended(struct session *s)
 {
 	u32 keep = s->options->source.max_followed;
 
-	if (keep && !s->is_replayed && !session_told(s))
+	if (keep && !s->is_replayed)
 		session_drop_ended(s, keep, true);
 }

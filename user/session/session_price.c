@@ -12,17 +12,6 @@
 static const u64 measure_ns = 300 * MS, measure_every_ns = 5000 * MS;
 enum { ENOUGH_CALLS = 100 };
 
-/*
- * The calls that @runs are of; the targets have made @nr. Those of other processes are told by their probes, as if no
- * call made another one.
- */
-static u64 nr_calls_run(const struct probe_runs *runs, u64 nr)
-{
-	u64 nr_begun = runs->nr_entries + runs->nr_stepped;
-
-	return runs->is_shared && nr_begun > nr ? nr_begun : nr;
-}
-
 void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
 		     u64 now_ns)
 {
@@ -37,10 +26,9 @@ void call_price_look(struct call_price *p, const struct source_ops *ops, struct 
 	p->calls = nr_calls;
 	if (!ops->measure || ops->measure(source, p->is_measuring, &runs)) {
 		p->is_measuring = false;
-	} else if (!p->is_measuring) {
-		nr = nr_calls_run(&runs, nr);
-		p->traps_ns = runs.traps_ns / nr;
-		p->programs_ns = runs.time_ns / nr;
+	} else if (!p->is_measuring && runs.nr_calls >= ENOUGH_CALLS) {
+		p->traps_ns = runs.traps_ns / runs.nr_calls;
+		p->programs_ns = runs.time_ns / runs.nr_calls;
 	}
 }
 

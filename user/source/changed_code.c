@@ -156,6 +156,9 @@ static bool tell_of_heaptap(const struct target *t)
 		error("%s (pid %d): another heaptap (PID %d) traces it by code inside it: stop that one first; "
 		      "'heaptap scan %d' asks it for a verdict",
 		      t->comm, (int)t->pid, (int)owner, (int)t->pid);
+	else if (left == INJECT_LEFT_UNKNOWN)
+		error("%s (pid %d): code of another version of heaptap is inside it: that version takes it out",
+		      t->comm, (int)t->pid);
 	else
 		error("%s (pid %d): a killed heaptap has left code inside it: 'heaptap attach --backend inline -t 1s "
 		      "%d' takes it out",

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How often probes have run in the targets, and how long. */
+/* How often probes have run for calls of the targets, and how long. */
 #pragma once
 
 #include "user/lib/types.h"
 
+struct way_to_probe;
+
 struct probe_runs {
-	u64 time_ns;				/* without the ways into the kernel and back, */
-	u64 traps_ns;				/* which took so long, as a trial has measured them */
-	u64 nr_entries, nr_stepped, nr_returns; /* probes: as in struct way_to_probe */
-	bool is_shared;				/* other processes have run them, too */
+	u64 time_ns;  /* without the ways into the kernel and back, */
+	u64 traps_ns; /* which took so long */
+	u64 nr_entries, nr_stepped,
+		nr_returns; /* probes: as in struct way_to_probe; also in other processes */
+	u64 nr_own;	    /* of them, for calls of the targets */
+	u64 nr_calls;	    /* that these have made events of */
 };
+
+/*
+ * Runs from @then to @now, which have no traps_ns: times are those of the targets alone. @way is that of a trial; in
+ * a program it takes longer, because its code and data have left the caches meanwhile.
+ */
+void probe_runs_between(struct probe_runs *out, const struct probe_runs *then, const struct probe_runs *now,
+			const struct way_to_probe *way);

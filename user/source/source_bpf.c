@@ -670,7 +670,8 @@ static void stop_measuring(struct bpf_source *s)
 static int source_bpf_measure(struct source *source, bool is_on, struct probe_runs *out)
 {
 	struct bpf_source *s = source_bpf_self(source);
-	struct probe_runs now = { 0 };
+	const struct source_state *state = s->programs.state;
+	struct probe_runs now = { .nr_own = state->nr_own_runs, .nr_calls = state->nr_own_calls };
 	int err;
 
 	/* Each place has a program of its own, which nobody keeps. */
@@ -681,15 +682,10 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 		err = programs_add_runs(&s->late[i], &now);
 	if (!is_on)
 		stop_measuring(s);
+	s->programs.state->is_measured = is_on;
 	if (err)
 		return err;
-	*out = (struct probe_runs){ .time_ns = now.time_ns - s->runs.time_ns,
-				    .nr_entries = now.nr_entries - s->runs.nr_entries,
-				    .nr_stepped = now.nr_stepped - s->runs.nr_stepped,
-				    .nr_returns = now.nr_returns - s->runs.nr_returns,
-				    .is_shared = s->is_shared };
-	out->traps_ns = out->nr_entries * s->way.entry_ns + out->nr_stepped * s->way.stepped_ns +
-			out->nr_returns * s->way.return_ns;
+	probe_runs_between(out, &s->runs, &now, &s->way);
 	s->runs = now;
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
 }

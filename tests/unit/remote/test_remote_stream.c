@@ -349,6 +349,26 @@ static void too_many_programs(void **state)
 	assert_in_range(nr, 10000, 20000);
 }
 
+/* The programs of a process that has ended are not counted any more: the session drops them. */
+static void ended_programs(void **state)
+{
+	struct world *w = *state;
+	struct target *t;
+
+	for (u32 pid = 1000; pid < 31000; pid++) {
+		const struct stream_process p = { .pid = pid, .comm = "x", .exe = "x" };
+		const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = pid, .tid = pid } };
+
+		write_rec(w, STREAM_PROCESS, &p);
+		write_rec(w, STREAM_EXIT, &end);
+		assert_int_equal(feed(w), 0);
+		assert_int_equal(remote_stream_target(w->source, (pid_t)pid, &t), 0);
+		target_free(t);
+		remote_stream_forget(w->source, (pid_t)pid);
+		w->nr_seen = 0;
+	}
+}
+
 /* Each stream alone is within the limit, all of them together are not. */
 static void too_many_modules(void **state)
 {
@@ -458,6 +478,7 @@ static void mappings_of_many_children(void **state)
 		write_end(w, pid);
 		assert_int_equal(feed(w), 0);
 		remote_stream_forget(w->source, (pid_t)pid);
+		w->nr_seen = 0;
 	}
 }
 
@@ -511,6 +532,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(broken_off_in_mappings, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_processes, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_programs, begin, end),
+		cmocka_unit_test_setup_teardown(ended_programs, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_modules, begin, end),
 		cmocka_unit_test_setup_teardown(children, begin, end),
 		cmocka_unit_test_setup_teardown(ends_of_children, begin, end),

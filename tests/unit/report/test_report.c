@@ -378,6 +378,40 @@ static void fate_of_the_target(void **state)
 	has("\"ended\":true,");
 }
 
+static size_t sections(void)
+{
+	size_t nr = 0;
+
+	for (const char *at = text; (at = strstr(at, "\nchild (pid ")); at++)
+		nr++;
+	return nr;
+}
+
+/* A program may start others without end. */
+static void many_processes(void **state)
+{
+	struct target child = { .pid = 99, .comm = "child", .exe = "", .exit_status = -1 };
+	struct report_process all[15];
+
+	(void)state;
+	fill();
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		all[i] = process;
+		all[i].target = &child;
+	}
+	report.processes = all;
+	report.nr_processes = ARRAY_SIZE(all);
+	report.options.top = 10;
+	write_report(report_text);
+	assert_int_equal(sections(), 10);
+	has("\n  ... and 5 more (-n 0 shows all)\n");
+	has("\n5 more processes (-n 0 shows all)\n");
+	report.options.top = 0;
+	write_report(report_text);
+	assert_int_equal(sections(), ARRAY_SIZE(all));
+	lacks("-n 0 shows all");
+}
+
 static void several_processes(void **state)
 {
 	struct target other = { .pid = 99, .comm = "other", .exe = "", .exit_status = -1 };
@@ -574,6 +608,7 @@ int main(void)
 		TEST(filter_by_size),
 		TEST(fate_of_the_target),
 		TEST(several_processes),
+		TEST(many_processes),
 		TEST(color_only_when_asked),
 		TEST(stale_files_are_said),
 		TEST(unread_files_are_said),

@@ -34,7 +34,7 @@ static int setup(void **state)
 	(void)state;
 	is_measured = false;
 	measure_err = 0;
-	runs = (struct probe_runs){ .time_ns = 100000, .traps_ns = 400000 };
+	runs = (struct probe_runs){ .time_ns = 100000, .traps_ns = 400000, .nr_calls = 100 };
 	return 0;
 }
 
@@ -59,20 +59,6 @@ static void a_call_costs_its_programs_and_the_ways_to_them(void **state)
 	assert_true(!is_measured);
 	call_price_look(&p, &fake, NULL, 1200, 16000 * MS);
 	assert_true(is_measured);
-}
-
-static void calls_of_other_processes_are_not_paid_for(void **state)
-{
-	struct call_price p = { 0 };
-
-	(void)state;
-	runs.is_shared = true;
-	runs.nr_entries = 150;
-	runs.nr_stepped = 50;
-	call_price_look(&p, &fake, NULL, 1000, 10000 * MS);
-	call_price_look(&p, &fake, NULL, 1100, 10500 * MS);
-	assert_int_equal(p.traps_ns, 2000);
-	assert_int_equal(p.programs_ns, 500);
 }
 
 static void what_cannot_be_measured_is_guessed(void **state)
@@ -113,7 +99,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_call_costs_its_programs_and_the_ways_to_them, setup),
-		cmocka_unit_test_setup(calls_of_other_processes_are_not_paid_for, setup),
 		cmocka_unit_test_setup(what_cannot_be_measured_is_guessed, setup),
 		cmocka_unit_test(a_process_pays_for_its_calls),
 		cmocka_unit_test(the_way_that_was_measured_is_part_of_the_first_guess),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cost of probes for the targets. */
+#include "user/source/probe_runs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "user/source/kernel_facts.h"
+
+static const struct way_to_probe way = { .entry_ns = 1000, .stepped_ns = 3000, .return_ns = 500 };
+
+static void runs_are_those_since_then(void **state)
+{
+	const struct probe_runs then = { .time_ns = 7, .nr_entries = 3, .nr_own = 1, .nr_calls = 2 };
+	const struct probe_runs now = { .time_ns = 50007,
+					.nr_entries = 103,
+					.nr_stepped = 10,
+					.nr_returns = 60,
+					.nr_own = 171,
+					.nr_calls = 102 };
+	struct probe_runs runs;
+
+	(void)state;
+	probe_runs_between(&runs, &then, &now, &way);
+	assert_int_equal(runs.time_ns, 50000);
+	assert_int_equal(runs.nr_calls, 100);
+	/* More than in the trial, whose loop stays in the caches. */
+	assert_int_equal(runs.traps_ns, 160000 * 14 / 10);
+}
+
+static void other_processes_pay_for_their_own_runs(void **state)
+{
+	const struct probe_runs then = { 0 };
+	struct probe_runs now = { .time_ns = 100000, .nr_entries = 300, .nr_returns = 100, .nr_own = 100 },
+			  runs;
+
+	(void)state;
+	probe_runs_between(&runs, &then, &now, &way);
+	assert_int_equal(runs.traps_ns, 350000 * 14 / 10 / 4);
+	assert_int_equal(runs.time_ns, 100000 - 300 * 150);
+	/* A program that knows no target has less to do. */
+	now.time_ns = 20000;
+	probe_runs_between(&runs, &then, &now, &way);
+	assert_int_equal(runs.time_ns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runs_are_those_since_then),
+		cmocka_unit_test(other_processes_pay_for_their_own_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
