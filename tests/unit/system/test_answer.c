@@ -34,7 +34,7 @@ static void growth_in_no_block(void **state)
 	assert_string_equal(words(&f),
 			    "nothing that it allocated since is live; 12.0 MiB of its growth since is in "
 			    "no block: it maps memory itself");
-	/* So little may be in blocks of which no sample was taken. */
+	/* Blocks of which no sample was taken may be all of it. */
 	f.distance = 1 << 20;
 	assert_string_equal(words(&f), "no sampled block is live");
 	f.distance = 0;
