@@ -22,6 +22,7 @@ enum { NAMES = 5 };
 enum {
 	MIN_ELSEWHERE = 1 << 20, /* bytes */
 	PER_BLOCK = 32,		 /* bytes that an allocator takes for a block, beside its own, at most */
+	MANY_DISTANCES = 32,	 /* blocks of so many bytes cannot all be missed by samples */
 };
 
 enum { WORTH = 4 }; /* a leak is the answer if it is this part of what grew most, or more */
@@ -161,7 +162,7 @@ static int answer_take_report(void *ctx, const struct report *r)
 		snprintf(f->why, sizeof(f->why), "%s", p->unwatched);
 		return 0;
 	}
-	f->is_estimate = HAS_SAMPLES && heap_sample_bytes(p->heap);
+	f->distance = HAS_SAMPLES ? heap_sample_bytes(p->heap) : 0;
 	totals = heap_totals(p->heap);
 	f->held = totals.live_bytes + totals.live_blocks * PER_BLOCK;
 	f->held_needs = f->needs;
@@ -199,7 +200,7 @@ static void system_answer_describe(const struct zoom_answer *f, char *text, size
 {
 	const char *where = f->where[0] ? f->where : "no stack";
 	const struct human_lost sum =
-		human_lost(f->is_estimate ? "~" : "", f->bytes, f->blocks, f->through.bytes,
+		human_lost(f->distance ? "~" : "", f->bytes, f->blocks, f->through.bytes,
 			   f->kind == ANSWER_LEAKS ? f->through.blocks : 0);
 
 	switch (f->kind) {
@@ -216,7 +217,9 @@ static void system_answer_describe(const struct zoom_answer *f, char *text, size
 		snprintf(text, size, "holds %s: %s%s%s", sum.text, where, f->why[0] ? "; " : "", f->why);
 		break;
 	case ANSWER_STILL:
-		snprintf(text, size, "nothing that it allocated since is live");
+		snprintf(text, size,
+			 f->distance ? "no sampled block is live"
+				     : "nothing that it allocated since is live");
 		break;
 	case ANSWER_UNWATCHED:
 		snprintf(text, size, "nothing could be watched: %s", f->why);
@@ -240,7 +243,9 @@ u64 answer_elsewhere(const struct zoom_answer *f)
 	u64 rest = f->held_needs > known ? f->held_needs - known : 0;
 
 	/* Freed blocks that the allocator keeps, and fragments, are memory too: a half may be that. */
-	return !f->nr_windows && rest >= MIN_ELSEWHERE && rest > f->held ? rest : 0;
+	if (rest < MIN_ELSEWHERE || rest / MANY_DISTANCES < f->distance)
+		return 0;
+	return !f->nr_windows && rest > f->held ? rest : 0;
 }
 
 void answer_describe(const struct zoom_answer *f, char *text, size_t size)

@@ -45,7 +45,7 @@ struct zoom_answer {
 	u64 held;		 /* by live blocks of all callers and by the allocator for them, at least */
 	u64 held_needs;		 /* what the process needed then */
 	char why[200];		 /* without a verdict, or unwatched: a reason; escaped */
-	bool is_estimate;	 /* bytes and blocks are, because blocks are sampled */
+	u64 distance;		 /* of samples, by which bytes and blocks are estimates; 0 = they are exact */
 	u64 nr_verdicts;
 
 	/* The last leak verdict, of all callers together. */

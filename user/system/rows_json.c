@@ -78,7 +78,7 @@ static void rows_json_write_answer(struct json *j, const char *key, const struct
 	rows_json_write_text(j, "function", f->where);
 	json_u64(j, "bytes", f->bytes);
 	json_u64(j, "blocks", f->blocks);
-	if (f->is_estimate)
+	if (f->distance)
 		json_bool(j, "estimated", true);
 	json_u64(j, "verdicts", f->nr_verdicts);
 	json_u64(j, "cost_permyriad", f->permyriad);

@@ -34,6 +34,10 @@ static void growth_in_no_block(void **state)
 	assert_string_equal(words(&f),
 			    "nothing that it allocated since is live; 12.0 MiB of its growth since is in "
 			    "no block: it maps memory itself");
+	/* Blocks of which no sample was taken may be all of it. */
+	f.distance = 1 << 20;
+	assert_string_equal(words(&f), "no sampled block is live");
+	f.distance = 0;
 	/* Most of it is in blocks. */
 	f.held = 2 * MIB;
 	assert_int_equal(answer_elsewhere(&f), 10 * MIB);
