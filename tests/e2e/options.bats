@@ -32,6 +32,13 @@ load ../lib/common
 	as_told bytes
 }
 
+@test "options: -o -: a program that prints is not in the middle of the report" {
+	run --separate-stderr "$HEAPTAP" run -o - --format json -- sh -c 'echo "{}"; exec true'
+	[ "$status" -eq 0 ]
+	[ "$(jq -rs 'map(.schema) | join(",")' <<<"$output")" = heaptap-report/2 ]
+	[[ $'\n'$stderr = *$'\n{}'* && $stderr = *"the program prints to standard error"* ]]
+}
+
 @test "options: --mmap: system calls that no function of the C library makes, and brk" {
 	[ "${HEAPTAP_BACKEND:-bpf}" = bpf ] || skip "only BPF sees system calls"
 	traced --mmap -- "$T/raw_maps"

@@ -255,6 +255,18 @@ static int choose_user(const struct options *o, char **user)
 	return -ENOMEM;
 }
 
+/* Is standard output asked for by a report? What the program prints would be in the middle of it. */
+static bool run_leaves_stdout(const struct options *o)
+{
+	bool is_asked = false;
+
+	for (size_t i = 0; i < o->outputs.nr; i++)
+		is_asked |= !strcmp(o->outputs.items[i], "-");
+	if (is_asked && !o->quiet)
+		info("run: the program prints to standard error, because the report goes to standard output");
+	return is_asked;
+}
+
 /* Make the process of the program while heaptap has all rights of the user: the program keeps them. */
 static int cmd_run_prepare(void *ctx, struct session *s)
 {
@@ -266,6 +278,7 @@ static int cmd_run_prepare(void *ctx, struct session *s)
 	r->launching = (struct launch_options){
 		.argv = o->args,
 		.cwd = o->cwd,
+		.leaves_stdout = !IS_AGENT && run_leaves_stdout(o),
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};

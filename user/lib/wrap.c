@@ -40,7 +40,7 @@ static bool wrap_begins(const char *s, const char *end, const char *word)
 	return (size_t)(end - s) >= strlen(word) && !strncmp(s, word, strlen(word));
 }
 
-/* " at file.c:12" or " in libx.so" at the end of a line, perhaps with " (inlined)" behind it */
+/* At the end of a line: " at file.c:12" or " in libx.so", perhaps with " (inlined)"; not " in blocks (from f)" */
 static bool is_place(const char *s, const char *end)
 {
 	const char *blank;
@@ -48,7 +48,7 @@ static bool is_place(const char *s, const char *end)
 	if (!wrap_begins(s, end, " at ") && !wrap_begins(s, end, " in "))
 		return false;
 	blank = memchr(s + 4, ' ', (size_t)(end - s) - 4);
-	return blank ? wrap_begins(blank, end, " (") : end[-1] != ')';
+	return blank ? wrap_begins(blank, end, " (inlined)") : end[-1] != ')';
 }
 
 /* How good a place the blank at @s is to break a line that ends at @end: BEST or less. */

@@ -21,6 +21,7 @@ struct launch_options {
 	const char *user; /* run as this user, with HOME, USER, LOGNAME and SHELL of them; NULL = as we are */
 	const char *cwd;  /* NULL = here */
 	char *const *env; /* NULL = ours */
+	bool leaves_stdout; /* its standard output is its standard error: ours is for something else */
 	/* The source that traces it, if that is not this thread: then launch_hold() must not be used. */
 	struct source *source;		    /* borrowed */
 	const struct source_tracer *tracer; /* NULL = this thread */

@@ -45,6 +45,8 @@ void launch_child(const struct launch_options *o, int go, int report)
 	if (read(go, &c, 1) != 1)
 		_exit(127);
 	limits_restore_all();
+	if (!IS_AGENT && o->leaves_stdout)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	if (o->env)
 		environ = (char **)(uintptr_t)o->env;
 	if (o->user)

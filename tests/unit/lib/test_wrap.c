@@ -67,6 +67,9 @@ static void breaks_where_a_reader_pauses(void **state)
 	      "        some_function\n            at directory/file.c:12\n");
 	gives("        some_function at directory/file.c:12 (inlined)\n", 50,
 	      "        some_function\n            at directory/file.c:12 (inlined)\n");
+	/* No place, though it begins like one. */
+	gives("resident: 5 MiB, 4 MiB more: 1 MiB in blocks (from f (x.c:9));\n", 60,
+	      "resident: 5 MiB, 4 MiB more: 1 MiB in blocks (from f\n    (x.c:9));\n");
 	gives("one two three four five six seven eight nine ten eleven twelve thirteen\n", 40,
 	      "one two three four five six seven eight\n    nine ten eleven twelve thirteen\n");
 }
