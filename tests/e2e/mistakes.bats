@@ -21,6 +21,8 @@ mistakes() {
 		2|run --tool=massif ls|type -o FILE.massif
 		4|report massif.out.1|a file of massif: ms_print
 		4|report heaptrack.ls.1.gz|a file of heaptrack: heaptrack_print
+		4|report ls.heaptrack.zst|a file of heaptrack: heaptrack_print
+		4|report ls.heaptrack|a file of heaptrack: heaptrack_print
 		4|report perf.data|a file of perf
 		2|run --json ls|type -o FILE.json, or --format json
 		2|run --leak-check=full ls|type --fail-on definite
@@ -76,6 +78,8 @@ mistakes() {
 	cp "$T/nothing" prog
 	printf 'desc: --tool=massif\ncmd: ls\n' >massif.out.1
 	printf 'x' >heaptrack.ls.1.gz
+	printf 'x' >ls.heaptrack.zst
+	printf 'v 10500 3\n' >ls.heaptrack
 	printf 'PERFILE2' >perf.data
 	while IFS= read -r line; do
 		status_wanted=${line%%|*} words=${line#*|}

@@ -12,6 +12,8 @@
 
 enum { HEAD_BYTES = 64 };
 
+#define HEAPTRACK "a file of heaptrack: heaptrack_print or heaptrack_gui reads it"
+
 static const struct {
 	const char *begins; /* with this the file begins; NULL = anything */
 	const char *name;   /* with this its name begins, or ends if it begins with a dot; NULL = any name */
@@ -23,7 +25,10 @@ static const struct {
 	{ "heap_v2/", NULL, "a heap profile of jemalloc: jeprof reads it" },
 	{ "# callgrind format", NULL, "a file of callgrind: callgrind_annotate reads it" },
 	{ "==", NULL, "output of valgrind, which is text for people" },
-	{ NULL, "heaptrack.", "a file of heaptrack: heaptrack_print or heaptrack_gui reads it" },
+	{ NULL, "heaptrack.", HEAPTRACK },
+	{ NULL, ".heaptrack.gz", HEAPTRACK },
+	{ NULL, ".heaptrack.zst", HEAPTRACK },
+	{ "v 1", NULL, HEAPTRACK }, /* not compressed: its version */
 	{ "\x1f\x8b", ".pb.gz", "a profile for pprof: go tool pprof reads it" },
 	{ "\x1f\x8b", ".prof", "a profile for pprof: go tool pprof reads it" },
 };
