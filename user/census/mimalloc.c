@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 
 enum {
+	RESERVED_SHIFT = 32,  /* there, too */
 	HAS_ALIGNED = 49,     /* bit of a word of a page */
 	MAX_BLOCKS = 1 << 16, /* of a page */
 	MAX_DELAYED = 1 << 24,
@@ -45,6 +46,7 @@ static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, taddr_t start,
 		words[i] = census_word_of(m->w, p + i * 8);
 	*out = (struct mimalloc_page){ .nr_slices = (u32)words[0],
 				       .capacity = words[1] >> MIMALLOC_CAPACITY_SHIFT & 0xffff,
+				       .reserved = words[1] >> RESERVED_SHIFT & 0xffff,
 				       .has_aligned = words[1] >> HAS_ALIGNED & 1,
 				       .used = l->has_start ? (u16)words[l->nr_used] : (u32)words[l->nr_used],
 				       .block = mimalloc_slot(l, words),
@@ -239,7 +241,7 @@ static void free_all(struct mimalloc *m)
 	free(m->heaps);
 }
 
-/* Do the pages of @s have lists of free blocks that begin with blocks? Adds to *@nr_right and *@nr_wrong. */
+/* Do the pages of @s have the room that they say, and lists that begin with blocks? Adds to *@nr_right, *@nr_wrong. */
 static void count_right(struct mimalloc *m, const struct mimalloc_segment *s, size_t *nr_right,
 			size_t *nr_wrong)
 {
@@ -256,6 +258,10 @@ static void count_right(struct mimalloc *m, const struct mimalloc_segment *s, si
 			return;
 		}
 		run = (struct census_run){ .first = p.first, .slot = p.block, .nr = p.capacity };
+		if (p.block && p.capacity && p.block < HUGE_BLOCK && p.first >= start)
+			++*((p.nr_slices * MIMALLOC_SLICE - (p.first - start)) / p.block == p.reserved
+				    ? nr_right
+				    : nr_wrong);
 		for (int k = 0; k < 3 && p.block; k++)
 			if (p.lists[k])
 				++*(block_number(&run, p.lists[k]) < 0 ? nr_wrong : nr_right);

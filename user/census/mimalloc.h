@@ -23,6 +23,7 @@ struct mimalloc_segment {
 struct mimalloc_page {
 	u64 nr_slices;
 	u32 capacity; /* blocks that were ever prepared */
+	u32 reserved; /* blocks that have room */
 	u32 used;     /* also those in two of the lists of free blocks */
 	u64 block;    /* bytes; 0 = the slices are free */
 	taddr_t first;
