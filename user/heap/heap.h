@@ -48,9 +48,9 @@ struct heap_row {
 	u64 stack; /* stack id: user/heap/stacks.h */
 	u16 fn;	   /* allocator function: user/target/allocator.h */
 	u64 allocs, frees, alloc_bytes, live_blocks, live_bytes;
-	u64 peak_bytes, temporary; /* live bytes of this caller at the peak of the process; struct heap_totals */
-	double spread; /* variance of alloc_bytes; 0 = they are exact */
-	u32 nr_folded; /* callers that have become this one: user/heap/fold.h */
+	u64 peak_bytes, temporary; /* bytes at the peak of the process */
+	double spread;		   /* variance of alloc_bytes; 0 = they are exact */
+	u32 nr_folded;		   /* callers that have become this one: user/heap/fold.h */
 };
 
 /* One live block, or one piece of a block that munmap split. */
