@@ -130,8 +130,7 @@ struct unwind_map {
 	u64 start, end;
 	u64 base;  /* address of the rows' pc 0 */
 	u32 shard; /* NO_SHARD: no information, frame pointers are tried; LIMIT_SHARD: no room for the rows */
-	u32 first, nr;
-	u32 reserved;
+	u32 first, nr, reserved;
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * In place of musl's functions of these names, which are made for speed, all bases and cancelled threads, and are 9 KiB
- * larger: sorting, searching a text, reading numbers, waiting for a change.
+ * larger: sorting, searching a text, reading lines and numbers, waiting for a change.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -80,6 +81,17 @@ char *strstr(const char *text, const char *part)
 		if (!*text)
 			return NULL;
 	return (char *)(uintptr_t)text;
+}
+
+char *fgets(char *restrict line, int size, FILE *restrict file)
+{
+	int nr = 0;
+
+	while (nr < size - 1 && fread(line + nr, 1, 1, file) == 1)
+		if (line[nr++] == '\n')
+			break;
+	line[nr] = '\0';
+	return nr ? line : NULL;
 }
 
 static int digit_of(char c)

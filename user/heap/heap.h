@@ -63,7 +63,7 @@ struct heap_block {
 	u32 thread;	 /* that allocated it, for heap_thread() */
 	u32 whole;	 /* part of a mapping that munmap has split: a number of the mapping; else 0 */
 	bool is_ignored; /* heap_ignore() */
-	bool is_unsure, is_pending; /* its free may have been lost; it is in a realloc that has not returned */
+	bool is_unsure, is_pending; /* its free may have been lost; it is in a realloc that goes on */
 	u8 is_more, distance;	    /* for heap_block_worth() */
 };
 

@@ -53,7 +53,7 @@ static u32 heap_check_row_of(struct heap *h, u64 stack, u16 fn)
 {
 	u32 row;
 
-	return row_table_get(&h->rows, stack, fn, &row) ? (u32)MISUSE_NO_ROW : row;
+	return row_table_find(&h->rows, stack, fn, &row) ? (u32)MISUSE_NO_ROW : row;
 }
 
 static void heap_check_add(struct heap *h, struct misuse *m, const struct heap_event *ev)

@@ -107,7 +107,8 @@ u64 heap_sampled_calls(const struct heap *h, const struct heap_event *ev)
 
 void heap_sample_spread(const struct heap *h, struct row *row, const struct block *b)
 {
-	double size = (double)block_size(h, b), weight = sample_weight(h, block_size(h, b), heap_sample_distance(b));
+	double size = (double)block_size(h, b),
+	       weight = sample_weight(h, block_size(h, b), heap_sample_distance(b));
 
 	if (is_sampled_fn(h, row->fn))
 		row->spread += weight * (weight - 1) * size * size;

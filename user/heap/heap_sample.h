@@ -28,7 +28,7 @@ struct heap_samples {
 };
 struct heap_samples heap_samples(const struct heap *h);
 
-/* It holds the true number in 95 of 100 runs, and more often where few blocks were sampled. */
+/* An interval that holds the true number in 95 of 100 runs, and more often where few blocks were sampled. */
 struct heap_interval {
 	u64 low, high;
 };

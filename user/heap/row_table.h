@@ -47,7 +47,7 @@ void row_table_fini(struct row_table *t);
 /* Make *@out, which is not initialized, a copy with memory from @budget. 0 or -ENOMEM. */
 int row_table_copy(struct row_table *out, const struct row_table *t, struct budget *budget) __must_check;
 
-/* For row_table_get() only: the same with a search. */
+/* As row_table_get(), with a search: for rows that come once. */
 int row_table_find(struct row_table *t, u64 stack, u16 fn, u32 *out) __must_check;
 
 /* Put the index of the row of @stack and @fn into *@out. A new caller gets a new row. 0 or -ENOMEM. */

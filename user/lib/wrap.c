@@ -40,7 +40,7 @@ static bool wrap_begins(const char *s, const char *end, const char *word)
 	return (size_t)(end - s) >= strlen(word) && !strncmp(s, word, strlen(word));
 }
 
-/* " at file.c:12" or " in libx.so" at the end of a line, perhaps with " (inlined)" behind it. Not " in blocks (from f)". */
+/* " at file.c:12" or " in libx.so" at the end of a line, perhaps with " (inlined)"; not " in blocks (from f)". */
 static bool is_place(const char *s, const char *end)
 {
 	const char *blank;

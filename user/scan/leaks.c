@@ -326,7 +326,7 @@ static int leaks_read_process(struct finding *f, const struct leaks_options *o)
 	for (;;) {
 		nr_tries = f->nr_tries;
 		err = leaks_read_moment(f, o);
-		if (err != -EBUSY || f->nr_tries == nr_tries)
+		if (IS_AGENT || err != -EBUSY || f->nr_tries == nr_tries)
 			return err;
 		snapshot_free(f->snap);
 		f->snap = NULL;

@@ -301,7 +301,7 @@ static void describe_books(struct scanning *n, struct leaks_options *lo)
 /* Events so far are entered; find the verdict. */
 static void find_leaks(struct scanning *n, struct leaks_options *lo)
 {
-	struct session_books books = { .census = NULL };
+	struct session_books books;
 	struct session *s = n->session;
 	struct process *p = n->process;
 
@@ -310,7 +310,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	p->leaks = NULL;
 	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
-	if (!IS_AGENT && !lo->books && !lo->elsewhere)
+	if (!IS_AGENT)
 		session_books_init(&books, p, lo);
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))

@@ -27,7 +27,8 @@ static inline bool source_waits_at(u8 kind)
 struct source_options {
 	u32 depth;		      /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes, sample_bytes; /* 0 = default; mean distance of samples, 0 = all blocks are seen */
-	bool want_free_stacks, drops_when_full, adapts_samples; /* the last: sample_bytes is the first distance */
+	bool want_free_stacks, drops_when_full,
+		adapts_samples; /* the last: sample_bytes is the first distance */
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
 	bool joins_later; /* inline, with begins_by_bpf: who gets code stays traced by the thread that puts it in */

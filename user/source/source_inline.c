@@ -146,15 +146,19 @@ static bool any_needs_poll(void *ctx)
 
 /* ---- life ---- */
 
+static int needs_piece(struct caps *caps, const char *instead)
+{
+	if (piece_object_bytes())
+		return 0;
+	snprintf(caps->reason, sizeof(caps->reason), "not on this CPU yet; use --backend %s", instead);
+	return -EOPNOTSUPP;
+}
+
 static int source_inline_probe(struct caps *caps)
 {
-	int err = source_bpf.probe(caps);
+	int err = source_bpf.probe(caps), missing = needs_piece(caps, "bpf");
 
-	if (!piece_object_bytes()) {
-		snprintf(caps->reason, sizeof(caps->reason), "not on this CPU yet; use --backend bpf");
-		return -EOPNOTSUPP;
-	}
-	return err;
+	return missing ? missing : err;
 }
 
 static int source_inline_new_source(struct source **out, const struct source_options *options,
@@ -204,10 +208,7 @@ static int source_inline_traced_probe(struct caps *caps)
 
 	/* Breakpoints of ptrace are no probes of the kernel. */
 	caps->is_uretprobe_safe = true;
-	if (err || piece_object_bytes())
-		return err;
-	snprintf(caps->reason, sizeof(caps->reason), "not on this CPU yet; use --backend ptrace");
-	return -EOPNOTSUPP;
+	return err ? err : needs_piece(caps, "ptrace");
 }
 
 static int source_inline_traced_create(struct source **out, const struct source_options *options,
@@ -309,21 +310,20 @@ static bool has_leader(const struct target *t)
 static int source_inline_attach(struct source *source, struct target *t)
 {
 	struct inline_source *s = source_inline_self(source);
-	int nr, err;
+	int nr;
 
 	if (s->options.begins_by_bpf)
-		err = inline_count_begin(s, t);
+		nr = inline_count_begin(s, t);
 	else
-		err = has_leader(t) ? inline_waker_start(&s->waker) : -ESRCH;
-	nr = err ? err : place_and_open(s, t, s->life->ops->attach);
-	err = nr < 0 ? nr : 0;
-	if (err && inline_source_find(s, t->pid)) {
+		nr = has_leader(t) ? inline_waker_start(&s->waker) : -ESRCH;
+	nr = nr ? nr : place_and_open(s, t, s->life->ops->attach);
+	if (nr < 0 && inline_source_find(s, t->pid)) {
 		inline_target_take_out(inline_source_find(s, t->pid));
 		drop_target(s, t->pid);
 	}
-	if (err && s->life->leave)
+	if (nr < 0 && s->life->leave)
 		s->life->leave(s->below, t->pid);
-	return err ? err : nr;
+	return nr;
 }
 
 /* @t is stopped, and no thread of it is in a call. */
@@ -355,8 +355,7 @@ static int source_inline_put_code(struct source *source, struct target *target)
 	if (!t || t->sight != INLINE_AWAITS_CODE || proc_reader(target->pid) != target->pid)
 		return -EOPNOTSUPP;
 	err = inline_waker_start(&s->waker);
-	if (!err)
-		err = inline_switch_stop(&s->stopped, s->below, target);
+	err = err ? err : inline_switch_stop(&s->stopped, s->below, target);
 	if (err)
 		return err;
 	err = switch_over(s, target, t);
@@ -623,15 +622,13 @@ static void source_inline_forget(struct source *source, pid_t pid)
 	drop_target(source_inline_self(source), pid);
 }
 
-/* Has it seen by breakpoints all that it has seen? */
-static bool is_declining(const struct inline_source *s)
-{
-	return s->options.is_auto && (s->has_declined || s->options.begins_by_bpf) && !s->is_used;
-}
-
 static const char *source_inline_kind(const struct source *source)
 {
-	return is_declining(source_inline_self(source)) ? life_of(source)->name : source_inline.name;
+	const struct inline_source *s = source_inline_self(source);
+	bool is_by_breakpoints =
+		s->options.is_auto && (s->has_declined || s->options.begins_by_bpf) && !s->is_used;
+
+	return is_by_breakpoints ? life_of(source)->name : source_inline.name;
 }
 
 /* Breakpoints are in processes that were declined. */
