@@ -189,7 +189,7 @@ check: build-tests               ## what a change must pass: style, unit tests, 
 
 check-all: build-tests check-unit32-built $(if $(HAS_STATIC),static) ## all tests, by all three sources (root; some 40 minutes on two CPUs)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
-	$(Q)$(TEST_ENV) tests/run.py $(TRACED_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%) \
+	$(Q)$(TEST_ENV) tests/run.py $(CODE_JOBS) $(UNITS:%=unit:%) $(TRACED_TESTS) \
 		$(THREAD_UNITS:%=unit:$(O)/tsan/tests/unit/%) $(UNITS32:%=unit:%)
 
 # Everything that tests need, compiled once, several files at a time.
@@ -268,7 +268,7 @@ GATE_TESTS = $(patsubst %,ptrace:%@ptrace$(comma)!full,$(call tagged,ptrace,$(PT
              $(addprefix e2e:,$(filter-out $(shell grep -l '^\# bats file_tags=full' tests/e2e/*.bats),$(E2E_TESTS)))
 INLINE_TAGGED = $(addprefix inline:,$(call tagged,inline,$(INLINE_TESTS:inline:%=%)))
 # Jobs of make check-all that trace.
-TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @inline,$(filter-out $(INLINE_MAIN),$(INLINE_TAGGED))) $(CONNECT_TESTS) $(E2E_TESTS:%=e2e:%)
+TRACED_TESTS = $(E2E_TESTS:%=e2e:%) $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @inline,$(filter-out $(INLINE_MAIN),$(INLINE_TAGGED))) $(CONNECT_TESTS)
 CORE_TESTS = $(addprefix e2e:,$(call tagged,core,$(E2E_TESTS)))
 
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }

@@ -388,8 +388,7 @@ static int source_inline_born(struct source *source, struct target *target)
 	pthread_mutex_lock(&s->lock);
 	err = inline_target_born(t, &s->options);
 	pthread_mutex_unlock(&s->lock);
-	if (!err)
-		err = open_target(s, target, NULL);
+	err = err ? err : open_target(s, target, NULL);
 	if (err && *t->in->why)
 		debug("inline: PID %d: %s", target->pid, t->in->why);
 	if (err)
