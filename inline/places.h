@@ -7,6 +7,8 @@
 #include "inline/wait.h"
 
 enum { NO_THREAD = PIECE_MAX_THREADS };
+/* Of the table of keys, for one thread: where it is nearly full, a thread that has no place must not pay for a search. */
+enum { MAX_LOOKS = 128 };
 
 /* Where in the table the search for @key begins. */
 static u32 first_slot(u64 key)
@@ -73,7 +75,7 @@ static __attribute__((noinline)) struct piece_key *find_key(u64 key, bool is_new
 	struct piece_key *keys = private()->keys;
 	u32 at = first_slot(key), place = NO_THREAD;
 
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
+	for (u32 i = 0; i < MAX_LOOKS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
 		u64 seen = __atomic_load_n(&keys[at].key, __ATOMIC_ACQUIRE);
 
 		if (!seen) {

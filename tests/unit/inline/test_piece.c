@@ -309,6 +309,21 @@ static void test_all_places(void **state)
 	assert_int_equal(shared()->is_dropping, 0);
 }
 
+/* Where others have the keys behind a thread's own, it gets no place, and does not search the whole table. */
+static void test_crowded_keys(void **state)
+{
+	struct piece_key *keys = ((struct piece_private *)(region + PIECE_PRIVATE_OFFSET))->keys;
+	u64 pointer = (u64)(uintptr_t)__builtin_thread_pointer();
+	u32 slot = (u32)((pointer & ~7ULL) * PIECE_HASH >> PIECE_HASH_SHIFT) % PIECE_MAX_THREADS;
+
+	(void)state;
+	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
+		keys[i].key = i == (slot + PIECE_MAX_THREADS / 2) % PIECE_MAX_THREADS ? 0 : 8 * (i + 1) + 1;
+	assert_int_equal(allocate(1), 134);
+	assert_int_equal(shared()->lost_allocs, 1);
+	assert_int_equal(shared()->nr_used, 0);
+}
+
 /* Threads wait for places, which come one by one. */
 static void test_late_places(void **state)
 {
@@ -434,9 +449,10 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),    TEST(test_operator),   TEST(test_ret),	    TEST(test_threads),
-		TEST(test_no_place), TEST(test_all_places), TEST(test_late_places), TEST(test_signals),
-		TEST(test_longjmp),  TEST(test_full),	    TEST(test_no_counter),  TEST(test_off),
+		TEST(test_calls),	 TEST(test_operator),	TEST(test_ret),		TEST(test_threads),
+		TEST(test_no_place),	 TEST(test_all_places), TEST(test_late_places), TEST(test_signals),
+		TEST(test_longjmp),	 TEST(test_full),	TEST(test_no_counter),	TEST(test_off),
+		TEST(test_crowded_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
