@@ -98,12 +98,13 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 
 	why->is_other |= is_other;
 	why->without_scan |= err == -EOPNOTSUPP;
-	*is_asked = err != -ESRCH && err != -EOPNOTSUPP;
+	/* A stopped heaptap was named. Whether it traces the process or not: a census needs no answer of it. */
+	*is_asked = err != -ESRCH && err != -EOPNOTSUPP && err != -ETIME;
 	if (!*is_asked)
 		return STATUS_IMPOSSIBLE;
 	if (err || reply.status == ASK_FAILED) {
 		error("scan: PID %d: the heaptap that traces it: %s", (int)pid,
-		      err == -ETIME ? "is stopped" : strerror(err ? -err : -reply.error));
+		      strerror(err ? -err : -reply.error));
 		return STATUS_UNTRUSTED;
 	}
 	err = outputs_copy(outs, pid, reply.fds, reply.nr_fds);
