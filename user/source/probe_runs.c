@@ -6,7 +6,7 @@
 
 enum {
 	OTHERS_RUN_NS = 150, /* of a program for a process that is no target */
-	/* Ways in a program, in percent of those of a trial: 115 to 160 in three servers (doc/performance.md). */
+	/* Ways in a program, in percent of those of a trial: 120 and 160 in two servers (doc/performance.md). */
 	WAY_PERCENT = 140
 };
 
