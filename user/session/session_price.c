@@ -9,7 +9,7 @@
 #include "user/source/source.h"
 
 #define MS 1000000ULL
-static const u64 measure_ns = 300 * MS, measure_every_ns = 5000 * MS;
+static const u64 measure_ns = 300 * MS, measure_every_ns = 5000 * MS, measure_first_ns = 100 * MS;
 enum { ENOUGH_CALLS = 100 };
 
 void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
@@ -17,9 +17,15 @@ void call_price_look(struct call_price *p, const struct source_ops *ops, struct 
 {
 	/* The calls of a process that executes another program are counted anew. */
 	u64 nr = nr_calls > p->calls ? nr_calls - p->calls : 0, age_ns = now_ns - p->begin_ns;
+	u64 wait_ns = p->is_measuring ? measure_ns : p->traps_ns ? measure_every_ns : measure_first_ns;
 	struct probe_runs runs;
 
-	if (p->is_measuring ? age_ns < measure_ns || nr < ENOUGH_CALLS : age_ns < measure_every_ns)
+	if (!p->begin_ns) {
+		p->begin_ns = now_ns;
+		p->calls = nr_calls;
+		return;
+	}
+	if (age_ns < wait_ns || nr < ENOUGH_CALLS)
 		return;
 	p->is_measuring = !p->is_measuring;
 	p->begin_ns = now_ns;

@@ -20,10 +20,13 @@ struct process_moment {
 struct call_price {
 	u64 traps_ns, programs_ns; /* of one call, on average */
 	bool is_measuring;
-	u64 begin_ns, calls; /* of the session, when that began or ended */
+	u64 begin_ns, calls; /* of the session, when that began or ended; 0 = nobody has looked */
 };
 
-/* Measure it for 0.3 s of each 5 s, as far as @source can. @nr_calls: of all processes until now. */
+/*
+ * Measure it for 0.3 s of each 5 s, as far as @source can. @nr_calls: of all processes until now. Not before there are
+ * calls: to have the kernel measure programs, and to end it, takes 30 ms on some machines, because it changes its code.
+ */
 void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
 		     u64 now_ns);
 

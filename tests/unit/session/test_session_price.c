@@ -44,6 +44,11 @@ static void a_call_costs_its_programs_and_the_ways_to_them(void **state)
 
 	(void)state;
 	assert_int_equal(call_price_ns(&p), CALL_BY_BPF_NS);
+	/* A program that is short, or makes few calls, is not measured. */
+	call_price_look(&p, &fake, NULL, 100, 9000 * MS);
+	call_price_look(&p, &fake, NULL, 1000, 9050 * MS);
+	call_price_look(&p, &fake, NULL, 150, 9900 * MS);
+	assert_true(!is_measured);
 	call_price_look(&p, &fake, NULL, 1000, 10000 * MS);
 	assert_true(is_measured);
 	/* Too early, and too few calls. */
@@ -57,7 +62,7 @@ static void a_call_costs_its_programs_and_the_ways_to_them(void **state)
 	assert_int_equal(call_price_ns(&p), 5000);
 	call_price_look(&p, &fake, NULL, 1200, 11000 * MS);
 	assert_true(!is_measured);
-	call_price_look(&p, &fake, NULL, 1200, 16000 * MS);
+	call_price_look(&p, &fake, NULL, 1250, 16000 * MS);
 	assert_true(is_measured);
 }
 
