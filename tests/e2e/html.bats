@@ -48,6 +48,17 @@ list_events() {
 		([.stacks[].peak_bytes] | add), .totals.live_bytes, .totals.temporary' r.json | diff - got
 }
 
+@test "html: estimates of --sample have a ~, and the page says so; exact numbers have none" {
+	"$HEAPTAP" run -q -b inline --sample 4K -o r.html -- "$T/planted" 2>err >out
+	page r.html eval "$(shown '[data-fact=live_bytes] b')" eval "$(shown '.doubts')" eval "$(shown '#kinds button span')" >got
+	grep -q '^"\?~[0-9.,]* [KM]iB' got
+	grep -q 'Numbers with ~ are estimates, from [0-9,]* sampled blocks: one sample in 4,096 B' got
+	[ "$(grep -c '~[0-9]' got)" -eq 2 ]
+	"$HEAPTAP" run -q -o exact.html -- "$T/leak" 2>err >out
+	page exact.html eval "$(shown '[data-fact=live_bytes] b')" eval "$(shown '#kinds')" >got
+	no_line '~' got
+}
+
 @test "html: --html is --output, --open shows the page" {
 	list_events >l.txt
 	mkdir bin

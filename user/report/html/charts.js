@@ -7,8 +7,8 @@ function histogram(rows, caption) {
 		const bar = svg("svg", { class: "bar-cell", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: "0 0 100 10" },
 			svg("rect", { width: (100 * size / most).toFixed(2), height: 10, rx: 0 }));
 		return el("tr", {}, el("th", { scope: "row", text: label }), el("td", { class: "grow" }, bar),
-			el("td", { class: "number", text: bytes(size) }),
-			el("td", { class: "number muted", text: plural(blocks, "block") }));
+			el("td", { class: "number", text: ofBytes(size) }),
+			el("td", { class: "number muted", text: ofBlocks(blocks) }));
 	});
 	return el("table", { class: "histogram" }, el("caption", { class: "unseen", text: caption }), el("tbody", {}, ...body));
 }
@@ -34,8 +34,8 @@ function showThreads(process) {
 	const row = (label, live, allocated) => el("tr", { "data-live": live.bytes }, el("th", { scope: "row", text: label }),
 		el("td", { class: "grow" }, svg("svg", { class: "bar-cell", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: "0 0 100 10" },
 			svg("rect", { width: (100 * Math.min(1, live.bytes / most)).toFixed(2), height: 10, rx: 0 }))),
-		el("td", { class: "number", text: bytes(live.bytes) }), el("td", { class: "number muted", text: plural(live.blocks, "block") }),
-		el("td", { class: "number muted wide", text: `of ${bytes(allocated.bytes)} allocated` }));
+		el("td", { class: "number", text: ofBytes(live.bytes) }), el("td", { class: "number muted", text: ofBlocks(live.blocks) }),
+		el("td", { class: "number muted wide", text: `of ${ofBytes(allocated.bytes)} allocated` }));
 	const rest = list.slice(THREADS_SHOWN);
 	const add = key => ({ bytes: sum(rest.map(t => t[key].bytes)), blocks: sum(rest.map(t => t[key].blocks)) });
 

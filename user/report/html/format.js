@@ -50,8 +50,12 @@ function percent(part, whole) {
 }
 
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
-const amount = (kind, n) => kind.bytes ? bytes(n) : plural(n, kind.id === "calls" ? "call" : "block");
-const inBlocks = (size, blocks) => `${bytes(size)} in ${plural(blocks, "block")}`;
+
+/* Numbers of blocks and calls of the program, and their bytes: with --sample they are estimates. */
+const about = text => report.sample_bytes ? "~" + text : text;
+const ofBytes = n => about(bytes(n)), ofCalls = n => about(count(n)), ofBlocks = n => about(plural(n, "block"));
+const amount = (kind, n) => kind.bytes ? ofBytes(n) : about(plural(n, kind.id === "calls" ? "call" : "block"));
+const inBlocks = (size, blocks) => `${ofBytes(size)} in ${ofBlocks(blocks)}`;
 
 /* Without template arguments, parameters and hashes: for places where the full name does not fit. */
 const shortNames = new Map();

@@ -43,10 +43,10 @@ function factsOf(process) {
 	const peakAt = totals.peak_bytes && totals.peak_time_ns >= start ? `after ${duration(totals.peak_time_ns - start)}` : "";
 
 	return [
-		["live_bytes", "Live", totals.live_bytes, bytes, plural(totals.live_blocks, "block")],
-		["peak_bytes", "Peak", totals.peak_bytes, bytes, peakAt],
-		["alloc_bytes", "Allocated", totals.alloc_bytes, bytes, plural(totals.allocs, "block")],
-		["temporary", "Temporary", totals.temporary, count, percent(totals.temporary, totals.allocs) + " of the blocks"],
+		["live_bytes", "Live", totals.live_bytes, ofBytes, ofBlocks(totals.live_blocks)],
+		["peak_bytes", "Peak", totals.peak_bytes, ofBytes, peakAt],
+		["alloc_bytes", "Allocated", totals.alloc_bytes, ofBytes, ofBlocks(totals.allocs)],
+		["temporary", "Temporary", totals.temporary, ofCalls, percent(totals.temporary, totals.allocs) + " of the blocks"],
 		["duration_ns", "Traced", report.duration_ns, duration, SOURCES[report.backend] || report.backend],
 	].slice(0, report.duration_ns ? 5 : 4);
 }
@@ -63,6 +63,8 @@ function doubtsOf(process) {
 	if (lostItems.length)
 		list.push(`Lost: ${lostItems.join(", ")}` + (lost.frees ? ", so blocks shown as live may be free."
 			: lost.allocs ? ", so there are more blocks than the numbers say." : "."));
+	if (data.estimated)
+		list.push(`Numbers with ~ are estimates, from ${plural(data.samples.seen, "sampled block")}: one sample in ${bytes(report.sample_bytes)}.`);
 	if (totals.collisions)
 		list.push(`${plural(totals.collisions, "free")} noticed late and corrected.`);
 	if (scan && scan.unsure.blocks)

@@ -48,7 +48,7 @@ function showKinds() {
 	const totals = all.map(k => process.sum(k.column));
 	const kinds = all.filter((k, i) => totals[i] > 0);
 	/* Growth is the change that the text below the picture has; the graph shows the callers that grew. */
-	all.forEach((k, i) => { k.note = state.part && k.id === "growth" ? signed(bytes)(state.part.net) : k.bytes ? bytes(totals[i]) : count(totals[i]); });
+	all.forEach((k, i) => { k.note = state.part && k.id === "growth" ? signed(bytes)(state.part.net) : k.bytes ? ofBytes(totals[i]) : ofCalls(totals[i]); });
 	if (!state.part && state.wholeKind)
 		state.kind = state.wholeKind;
 	if (!kinds.includes(state.kind))
@@ -100,7 +100,7 @@ function showPart() {
 	box.classList.toggle("hint", !part);
 	byId("part-end").hidden = !part;
 	byId("part-text").textContent = !part ? "Drag over the picture, or use the arrow keys in it, to see what a part of the run allocated."
-		: `${brush.text()}: ${bytes(part.sum("alloc_bytes"))} allocated in ${plural(part.sum("allocs"), "call")}, ` +
+		: `${brush.text()}: ${ofBytes(part.sum("alloc_bytes"))} allocated in ${about(plural(part.sum("allocs"), "call"))}, ` +
 			`live memory ${signed(bytes)(part.net)} (some callers ${signed(bytes)(part.sum("growth"))}, others ${bytes(part.net - part.sum("growth"))}). ` +
 			"The graph and the table show this part alone.";
 	for (const [name, value] of Object.entries({ net: part && part.net, from: part && brush.from(brush.first), to: part && brush.to(brush.end) }))

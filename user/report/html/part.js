@@ -8,9 +8,9 @@ const PART_KINDS = [
 ];
 
 const PART_COLUMNS = [
-	{ id: "alloc_bytes", label: "Allocated", format: bytes, bar: true },
-	{ id: "allocs", label: "Calls", format: count },
-	{ id: "growth", label: "Growth", format: bytes },
+	{ id: "alloc_bytes", label: "Allocated", format: ofBytes, bar: true },
+	{ id: "allocs", label: "Calls", format: ofCalls },
+	{ id: "growth", label: "Growth", format: ofBytes },
 ];
 
 /* Slices [first, end) of a process. It stands for the process in the graph and in the table. */

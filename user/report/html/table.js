@@ -4,15 +4,15 @@ const FIRST_ROWS = 15, MORE_ROWS = 100, NEIGHBOURS = 12;
 
 /* Columns of the table. A caller of "direct" columns is the innermost frame itself. */
 const REPORT_COLUMNS = [
-	{ id: "leaked_bytes", label: "Leaked", format: bytes, class: "bad", isScan: true },
-	{ id: "possible_bytes", label: "Possibly", format: bytes, class: "maybe", isScan: true },
-	{ id: "live_bytes", label: "Live", format: bytes, bar: true },
-	{ id: "live_blocks", label: "Blocks", format: count, wide: true },
-	{ id: "peak_bytes", label: "At the peak", format: bytes, wide: true },
-	{ id: "alloc_bytes", label: "Allocated", format: bytes, wide: true },
-	{ id: "allocs", label: "Calls", format: count, wide: true },
-	{ id: "temporary", label: "Temporary", format: count, wide: true },
-	{ id: "grown", label: "Grown", format: bytes, wide: true, isScan: true },
+	{ id: "leaked_bytes", label: "Leaked", format: ofBytes, class: "bad", isScan: true },
+	{ id: "possible_bytes", label: "Possibly", format: ofBytes, class: "maybe", isScan: true },
+	{ id: "live_bytes", label: "Live", format: ofBytes, bar: true },
+	{ id: "live_blocks", label: "Blocks", format: ofCalls, wide: true },
+	{ id: "peak_bytes", label: "At the peak", format: ofBytes, wide: true },
+	{ id: "alloc_bytes", label: "Allocated", format: ofBytes, wide: true },
+	{ id: "allocs", label: "Calls", format: ofCalls, wide: true },
+	{ id: "temporary", label: "Temporary", format: ofCalls, wide: true },
+	{ id: "grown", label: "Grown", format: ofBytes, wide: true, isScan: true },
 ];
 
 const TABLE_COLUMNS = isDiff ? DIFF_COLUMNS : isSeries ? SERIES_COLUMNS : REPORT_COLUMNS;
@@ -330,12 +330,12 @@ function callerDetails(shown, caller) {
 		["No verdict", n("unsure_blocks") && inBlocks(n("unsure_bytes"), n("unsure_blocks"))],
 		["Suppressed", n("suppressed_blocks") && inBlocks(n("suppressed_bytes"), n("suppressed_blocks"))],
 		["Live", n("live_blocks") && inBlocks(n("live_bytes"), n("live_blocks"))],
-		["At the peak", n("peak_bytes") && bytes(n("peak_bytes"))],
+		["At the peak", n("peak_bytes") && ofBytes(n("peak_bytes"))],
 		["Allocated", inBlocks(n("alloc_bytes"), n("allocs"))],
 		["Freed", plural(n("frees"), "block")],
-		["Average size", n("allocs") && bytes(n("alloc_bytes") / n("allocs"))],
+		["Average size", n("allocs") && ofBytes(n("alloc_bytes") / n("allocs"))],
 		["Temporary", n("temporary") && `${plural(n("temporary"), "block")} (${percent(n("temporary"), n("allocs"))})`],
-		["Since the last report", n("grown") && bytes(n("grown"))],
+		["Since the last report", n("grown") && ofBytes(n("grown"))],
 		["Allocated by", process.functionOf(caller)],
 	].filter(f => f[1]);
 	const list = el("dl", { class: "facts-list" }, ...facts.map(([label, text]) => el("div", {}, el("dt", { text: label }), el("dd", { text }))));

@@ -147,7 +147,7 @@ class Timeline {
 		const middle = Math.max(175, Math.min(x, this.width - RIGHT - 90));
 		picture.append(svg("circle", { class: "peak", r: 4, cx: x, cy: y(this.peak.bytes) }),
 			svg("text", { class: "peak-text", x: middle, y: 11, "text-anchor": "middle" },
-				`peak ${bytes(this.peak.bytes)} after ${duration(this.peak.at)}`));
+				`peak ${ofBytes(this.peak.bytes)} after ${duration(this.peak.at)}`));
 	}
 
 	drawMark(picture, mark, bottom, hasText) {
