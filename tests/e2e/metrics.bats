@@ -313,8 +313,11 @@ taking() {
 # has_callers: the data of the page have callers of $TARGET
 has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[0].callers.nr > 0' >/dev/null; }
 
+# has_row JQ: is it true of the row of $TARGET on the page of system?
+has_row() { curl -fsS -o row.json "$URL/data" && jq -e ".processes[] | select(.pid == $TARGET) | $1" row.json >/dev/null; }
+
 # bats test_tags=full
-@test "metrics: attach serves a page that follows the process; system says that it has none" {
+@test "metrics: attach serves a page that follows the process; system one of all, with links to those that are traced" {
 	swelling 65536
 	serving attach "$TARGET" --scan
 	wait_for has_callers
@@ -333,7 +336,17 @@ has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[
 	fi
 	kill -INT "$TAP"
 	ended "$TAP" 0
-	serving system --zoom 0
-	[ "$(curl -s -o none.txt -w '%{http_code}' "$URL/")" = 404 ]
-	grep -q 'only attach and connect have a page' none.txt
+	serving system --pid "$TARGET"
+	wait_for has_row '.traced and (.answer | test("^leaks .* swell_forgets "))'
+	jq -e '.system and .live and (.head | startswith("1 process, ")) and .watched == 1' row.json
+	wait_for has_callers
+	[ "$(curl -s -o none.txt -w '%{http_code}' "$URL/data?pid=1")" = 404 ]
+	grep -q 'no such process is traced' none.txt
+	if command -v chromedriver >/dev/null; then
+		python3 "$ROOT/tests/lib/page.py" "$URL/" eval 'window.first = report.time_ns, 0' wait 'report.time_ns > window.first' \
+			eval "document.querySelector('[data-pid=\"$TARGET\"] a').getAttribute('href')" \
+			click "[data-pid=\"$TARGET\"] a" wait 'report.processes[0].totals' eval 'window.first = report.time_ns, 0' \
+			wait 'report.time_ns > window.first' eval 'report.processes[0].pid' >got
+		printf '%s\n' 0 "\"?pid=$TARGET\"" 0 "$TARGET" | diff - got
+	fi
 }

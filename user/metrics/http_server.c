@@ -86,7 +86,7 @@ static const struct {
 _Static_assert((int)NR_PPROF_KINDS <= (int)CHANNEL_PAGE, "kinds of profiles and pages differ");
 
 static const char index_text[] = "heaptap " HEAPTAP_VERSION "\n\n"
-				 "/                    the report as a page (attach, connect)\n"
+				 "/                    a page that follows; ?pid=N chooses\n"
 				 "/metrics             OpenMetrics\n"
 				 "/debug/pprof/heap    live bytes; ?pid=N or ?container=NAME chooses\n"
 				 "/debug/pprof/allocs  all bytes ever allocated\n"

@@ -19,7 +19,7 @@ struct metrics_feed {
 	int (*table)(void *ctx, struct metrics_table *t);
 	/* Add the reports on the processes that @key names. 0, -ESRCH or -ENODATA with *@why; or -errno. */
 	int (*profile)(void *ctx, const struct profile_key *key, struct pprof *out, const char **why);
-	/* Write the page, or its data, as @key says. NULL: there is no page. As above. */
+	/* Write the page, or its data, as @key says. NULL: nobody asks for pages. As above. */
 	int (*page)(void *ctx, const struct profile_key *key, FILE *out, const char **why);
 };
 

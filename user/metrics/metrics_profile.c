@@ -39,6 +39,5 @@ int metrics_make_profile(int *fd, const struct metrics_feed *feed, const struct 
 
 	if (key->kind < NR_PPROF_KINDS)
 		return channel_make_file(fd, "heaptap-profile", write_profile, &making);
-	*why = "only attach and connect have a page; /debug/pprof/ lists what is here";
-	return feed->page ? channel_make_file(fd, "heaptap-page", write_page, &making) : -ENOENT;
+	return channel_make_file(fd, "heaptap-page", write_page, &making);
 }

@@ -11,10 +11,11 @@ struct report;
  * writes it with in_page. 0, -ENOMEM, or -errno of the first write that failed.
  */
 int html_page(FILE *out, int (*write_data)(FILE *out, const void *ctx), const void *ctx) __must_check;
+/* Likewise, of a page that a running heaptap serves: it asks for "data" beside its own address again and again. */
+int html_page_live(FILE *out, int (*write_data)(FILE *out, const void *ctx), const void *ctx) __must_check;
 
 /*
- * The page of a report that a running heaptap serves: it asks for "data" beside its own address again and again, which
- * is what report_html_data() writes. Verdicts are at most @verdict_age_ns old; 0 = not known. As html_page().
+ * html_page_live() of a report. Its "data" is what report_html_data() writes. Verdicts are at most @verdict_age_ns old; 0 = not known. As html_page().
  */
 int report_html_live(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;
 int report_html_data(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;

@@ -23,6 +23,7 @@ html_script_start:
 	.incbin "user/report/html/timeline.js"
 	.incbin "user/report/html/diff.js"
 	.incbin "user/report/html/series.js"
+	.incbin "user/report/html/system.js"
 	.incbin "user/report/html/table.js"
 	.incbin "user/report/html/head.js"
 	.incbin "user/report/html/page.js"

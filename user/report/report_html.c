@@ -150,6 +150,11 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 	return report_html_page(out, write, ctx, false);
 }
 
+int html_page_live(FILE *out, int (*write)(FILE *out, const void *ctx), const void *ctx)
+{
+	return report_html_page(out, write, ctx, true);
+}
+
 int report_html(FILE *out, const struct report *r)
 {
 	const struct report_html_look look = { .report = r };
@@ -161,7 +166,7 @@ int report_html_live(FILE *out, const struct report *r, u64 verdict_age_ns)
 {
 	const struct report_html_look look = { r, true, verdict_age_ns };
 
-	return report_html_page(out, report_html_write, &look, true);
+	return html_page_live(out, report_html_write, &look);
 }
 
 int report_html_data(FILE *out, const struct report *r, u64 verdict_age_ns)

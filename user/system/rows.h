@@ -32,5 +32,11 @@ int rows_write(FILE *out, const struct system_state *s, u32 top) __must_check;
 /* Likewise, as one line that holds a JSON object. */
 int rows_write_json(FILE *out, const struct system_state *s, u32 top) __must_check;
 
+/*
+ * Write the page of these rows, which asks for new data again and again, or its data alone. 0, -ENOMEM, or -errno of
+ * the first write that failed.
+ */
+int rows_write_page(FILE *out, const struct system_state *s, u32 top, bool is_data) __must_check;
+
 /* Write the growers of the whole run, the worst first, and what was found in them. 0 or -ENOMEM. */
 int rows_write_end(FILE *out, const struct system_state *s) __must_check;

@@ -12,9 +12,11 @@
 #include "user/metrics/metrics_report.h"
 #include "user/metrics/metrics_table.h"
 #include "user/metrics/push.h"
+#include "user/report/html_page.h"
 #include "user/report/pprof.h"
 #include "user/report/report.h"
 #include "user/session/session.h"
+#include "user/system/rows.h"
 #include "user/system/system.h"
 
 /* One call. */
@@ -22,6 +24,8 @@ struct taking {
 	struct system_state *state;
 	struct metrics_table *table;
 	struct pprof *profile;
+	FILE *page;
+	bool is_data; /* the data of the page alone */
 	size_t nr_processes;
 };
 
@@ -199,10 +203,47 @@ static int system_metrics_fill_profile(void *ctx, const struct profile_key *key,
 	return err;
 }
 
+/* ---- pages ---- */
+
+static int system_metrics_take_page(void *ctx, const struct report *r)
+{
+	struct taking *k = ctx;
+
+	k->nr_processes = r->nr_processes;
+	return !r->nr_processes ? 0
+	       : k->is_data	? report_html_data(k->page, r, 0)
+				: report_html_live(k->page, r, 0);
+}
+
+/* The rows of all processes, or the report on one that is traced. */
+static int system_metrics_write_page(void *ctx, const struct profile_key *key, FILE *out, const char **why)
+{
+	struct taking *k = ctx;
+	const struct zooms *z = &k->state->zooms;
+	struct session *all = k->state->everything.session;
+	int err = 0;
+
+	*why = NULL;
+	k->page = out;
+	k->is_data = key->kind == CHANNEL_PAGE_DATA;
+	if (!key->pid)
+		return rows_write_page(out, k->state, k->state->options->top, k->is_data);
+	for (u32 i = 0; i < z->nr && !err; i++)
+		if (z->list[i].pid == key->pid)
+			err = session_show(z->list[i].session, key->pid, system_metrics_take_page, k);
+	if (all && !err && !k->nr_processes)
+		err = session_show(all, key->pid, system_metrics_take_page, k);
+	if (err || k->nr_processes)
+		return err;
+	*why = "no such process is traced";
+	return -ESRCH;
+}
+
 void system_metrics_round(struct metrics *m, struct push *p, struct system_state *s)
 {
 	struct taking k = { .state = s };
-	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile, NULL };
+	const struct metrics_feed feed = { &k, system_metrics_fill_table, system_metrics_fill_profile,
+					   system_metrics_write_page };
 
 	metrics_round(m, &feed);
 	push_round(p, &feed);

@@ -38,6 +38,9 @@ function makeFrame([fn, file, line, module, kind, offset]) {
 
 function take(data) {
 	report = data;
+	/* The page of heaptap system has no callers. */
+	if (report.system)
+		return;
 	nodeFrame = Int32Array.from(report.nodes.frame);
 	nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
 	modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));

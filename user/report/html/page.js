@@ -1,6 +1,6 @@
 /* The page: what is shown now, and the controls that change it. */
 
-const makeProcesses = () => isDiff ? [new Comparison(report)] : report.processes.map(p => isSeries ? new SeriesProcess(p) : new Process(p));
+const makeProcesses = () => isSystem ? [] : isDiff ? [new Comparison(report)] : report.processes.map(p => isSeries ? new SeriesProcess(p) : new Process(p));
 let processes = makeProcesses();
 const KINDS = isDiff ? DIFF_KINDS : isSeries ? SERIES_KINDS : REPORT_KINDS;
 
@@ -314,7 +314,7 @@ const isBusy = () => document.hidden || timeline.brush.anchor !== null || docume
 
 async function update() {
 	try {
-		const answer = isLive && !isBusy() ? await fetch("data", { cache: "no-store" }) : null;
+		const answer = isLive && !isBusy() ? await fetch("data" + location.search, { cache: "no-store" }) : null;
 		if (answer && answer.ok)
 			renew(await answer.json());
 		showLive(answer ? answer.ok : true);
@@ -327,6 +327,11 @@ async function update() {
 function renew(data) {
 	const pid = state.process && state.process.data.pid;
 
+	if (isSystem) {
+		take(data);
+		showSystem();
+		return;
+	}
 	keepSpot();
 	take(data);
 	mergedTrees.clear();
@@ -438,6 +443,8 @@ if (processes.length) {
 	byId("process").value = String(first);
 	showProcess(first);
 	restoreSpot();
+} else if (isSystem) {
+	showSystem();
 } else {
 	replace(byId("verdict"), el("p", { class: "headline", text: "The report has no process." }));
 }
