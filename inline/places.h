@@ -7,7 +7,7 @@
 #include "inline/wait.h"
 
 enum { NO_THREAD = PIECE_MAX_THREADS };
-/* Of the table of keys, for one thread: where it is nearly full, a thread that has no place must not pay for a search. */
+/* Of the table of keys, for one thread: where it is nearly full, a thread without a place must not pay for a search. */
 enum { MAX_LOOKS = 128 };
 
 /* Where in the table the search for @key begins. */

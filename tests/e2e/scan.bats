@@ -146,7 +146,7 @@ untouched_but_probed() {
 @test "scan and mark: a heaptap that is stopped cannot answer: they say so, and a scan takes a census (A8)" {
 	spinning
 	attached -w "$BATS_TEST_TMPDIR/spin.heaptap" "$TARGET"
-	# It is asked about processes that it does not trace, too.
+	# A heaptap is asked about processes that it does not trace, too.
 	start sleep 300
 	kill -STOP "$TAP"
 	run -0 timeout 60 "$HEAPTAP" scan "$PID"

@@ -15,7 +15,8 @@ int html_page(FILE *out, int (*write_data)(FILE *out, const void *ctx), const vo
 int html_page_live(FILE *out, int (*write_data)(FILE *out, const void *ctx), const void *ctx) __must_check;
 
 /*
- * html_page_live() of a report. Its "data" is what report_html_data() writes. Verdicts are at most @verdict_age_ns old; 0 = not known. As html_page().
+ * html_page_live() of a report; the page's "data" is what report_html_data() writes. Verdicts are at most
+ * @verdict_age_ns old; 0 = not known.
  */
 int report_html_live(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;
 int report_html_data(FILE *out, const struct report *r, u64 verdict_age_ns) __must_check;
