@@ -70,7 +70,7 @@ static u64 call_watch_regs(void)
 /* Where register @reg is among the words of a sample. */
 static u32 call_watch_index(u32 reg)
 {
-	return (u32)__builtin_popcountll(call_watch_regs() & ((1ULL << reg) - 1));
+	return (u32)__builtin_popcountll(call_watch_regs() & ((1ULL << (reg & 63)) - 1));
 }
 
 /* bpf_send_signal(SIGSTOP); return 1, so that the sample is taken. -errno. */
