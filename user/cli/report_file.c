@@ -57,8 +57,10 @@ int report_file_load(const struct options *o, const char *path, char **text, siz
 
 int report_file_refuse(const struct options *o, const char *path, int err, const char *why, size_t at)
 {
-	if (why)
+	if (why && at)
 		error("%s: %s: at byte %zu: %s", o->command->name, path, at, why);
+	else if (why)
+		error("%s: %s: %s", o->command->name, path, why);
 	else
 		error("%s: %s: %s", o->command->name, path, strerror(-err));
 	return session_replay_status(err);

@@ -12,5 +12,5 @@ struct options;
  */
 int report_file_load(const struct options *o, const char *path, char **text, size_t *len, int *status);
 
-/* Log why @path cannot be taken: @err, or @why with its place @at. Returns an exit status. */
+/* Log why @path cannot be taken: @err, or @why with its place @at (0 = none). Returns an exit status. */
 int report_file_refuse(const struct options *o, const char *path, int err, const char *why, size_t at);

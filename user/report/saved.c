@@ -31,6 +31,8 @@ void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 	to->variance += n->variance;
 }
 
+const char saved_no_report[] = "is no report of heaptap";
+
 int saved_wrong(struct saved_reading *r, const char *why)
 {
 	if (!r->why)
@@ -287,10 +289,10 @@ int saved_read(const char *text, size_t len, const struct saved_sink *sink, stru
 	if (!err && json_next(&r->json) != JSON_END)
 		err = saved_wrong(r, "more follows the report");
 	if (!err && !totals->nr_processes)
-		err = saved_wrong(r, "is no report of heaptap");
+		err = saved_wrong(r, saved_no_report);
 	saved_tables_free(r->tables);
 	*why = r->why;
-	*at = json_position(&r->json);
+	*at = r->why == saved_no_report ? 0 : json_position(&r->json);
 	return err;
 }
 

@@ -49,7 +49,7 @@ struct saved_sink {
 /*
  * Read the JSON report @text of @len bytes: give its callers and processes to @sink, and add the sums to @totals. 0;
  * -errno of @sink; -ENOMEM; or -EBADMSG if @text is not a report: *@why says why, and *@at is the position of the
- * error.
+ * error; 0 = it is of the whole text.
  */
 int saved_read(const char *text, size_t len, const struct saved_sink *sink, struct saved_totals *totals,
 	       const char **why, size_t *at) __must_check;

@@ -29,7 +29,8 @@ struct saved_reading {
 	struct saved_frame frame;
 };
 
-/* Remember why the report cannot be read. -EBADMSG. */
+/* Remember why the report cannot be read. -EBADMSG. One reason is of the whole file. */
+extern const char saved_no_report[];
 int saved_wrong(struct saved_reading *r, const char *why) __must_check;
 
 /* Copy as much of @text as fits. */

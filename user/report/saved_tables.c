@@ -220,7 +220,7 @@ int saved_tables_read(struct saved_reading *r, const char *text, size_t len)
 		return -ENOMEM;
 	json_reader_init(&r->json, text, len);
 	err = saved_object(r, json_next(&r->json), saved_tables_on_report_member);
-	return err || r->tables->is_known ? err : saved_wrong(r, "is no report of heaptap");
+	return err || r->tables->is_known ? err : saved_wrong(r, saved_no_report);
 }
 
 static const char *text_of(const struct texts *t, u32 number)
