@@ -36,7 +36,7 @@ mistakes() {
 		2|system redis|'heaptap attach redis' traces one
 		2|run|needs [--] PROGRAM [ARG...]; see 'heaptap help run'
 		2|attach|needs PID|NAME...; see 'heaptap help attach'
-		2|run -p 12|-p: not an option of 'run' but of 'attach'
+		2|run -p 12|needs [--] PROGRAM [ARG...]; see 'heaptap help run'
 		2|attach --perturb 12|--perturb: not an option of 'attach' but of 'run'
 		2|run --outptu x true|did you mean --output
 		2|run -o report.xyz true|unknown ending, must be one of .txt .json

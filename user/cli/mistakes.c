@@ -123,7 +123,8 @@ static void refuse_early_option(const char *text)
 				     : row->letter && row->letter == text[1];
 
 		for (const struct command *c = commands; is_it && c->name; c++) {
-			if (!is_for(row, c))
+			/* A PID alone is attached to: run needs a program beside it. */
+			if (!is_for(row, c) || (row->letter == 'p' && !strcmp(c->name, "run")))
 				continue;
 			error("%s: the command comes first, as in 'heaptap %s --%s%s%s ...'%s", text, c->name,
 			      row->name, row->arg ? " " : "", row->arg ? row->arg : "",
