@@ -320,6 +320,8 @@ has_row() { curl -fsS -o row.json "$URL/data" && jq -e ".processes[] | select(.p
 @test "metrics: attach serves a page that follows the process; system one of all, with links to those that are traced" {
 	swelling 65536
 	serving attach "$TARGET" --scan
+	# The first look finds the verdict of the next minute.
+	works "$TARGET" 30
 	wait_for has_callers
 	[ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: example.com' "$URL/data")" = 403 ]
 	[ "$(curl -s -o /dev/null -w '%{http_code}' "$URL/data?pid=1")" = 404 ]
