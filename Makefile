@@ -187,7 +187,7 @@ quick: build-tests               ## style, cppcheck, unit tests and the core end
 check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
 	$(Q)HEAPTAP_ROUNDS=3 RUNS=1000 $(TEST_ENV) tests/run.py --tags '!full' $(CODE_JOBS) $(UNITS_LONG:%=unit:%) $(GATE_TESTS) $(filter-out $(UNITS_LONG:%=unit:%),$(UNITS:%=unit:%))
 
-check-all: build-tests           ## all tests, by all three sources (root; some 40 minutes on two CPUs)
+check-all: build-tests           ## all tests, by all three sources (root; over an hour on two CPUs)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) check-unit32-built $(if $(HAS_STATIC),static)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
 	$(Q)$(TEST_ENV) tests/run.py $(CODE_JOBS) $(UNITS:%=unit:%) $(TRACED_TESTS) \
