@@ -395,14 +395,17 @@ static u64 stack_id(const struct walk *w)
 	return stack_id_end(id, shared()->pid, w->epoch, end_of_stack(w));
 }
 
-/* Write the stack that was walked to the ring. False: no room. */
+/*
+ * Write the stack that was walked to the ring. False: no room. The record that names it has room behind it: a hook that
+ * has seen room for that one does not look again.
+ */
 static bool stack_send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 {
 	u32 nr_frames = w->nr - frames_too_many(w);
 	u32 nr_records = 1 + (nr_frames + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
 	struct piece_stack *head = (void *)&r->records[r->written % PIECE_RING_RECORDS];
 
-	if (!has_room(r, nr_records))
+	if (!has_room(r, nr_records + 1))
 		return false;
 	head->kind = EVENT_STACK;
 	head->end = end_of_stack(w);

@@ -416,6 +416,28 @@ static void test_full(void **state)
 	assert_int_equal(s.lost, 10);
 }
 
+/* A release with its stack, which is new, where the ring has room for a few records only: no record goes beyond it. */
+static void test_full_by_stack(void **state)
+{
+	struct piece_ring *r = &shared()->rings[0];
+	u64 nr_stacks = 0;
+
+	(void)state;
+	shared()->max_wait = 0;
+	shared()->depth = 1;
+	shared()->has_free_stacks = 1;
+	allocate(1);
+	for (u64 nr = 1; nr < 8; nr++) {
+		shared()->generation++;
+		shared()->is_dropping = 0;
+		r->written = PIECE_RING_RECORDS - nr;
+		call(GIVE, 1133, 0);
+		assert_true(r->written <= PIECE_RING_RECORDS);
+		nr_stacks += r->written > PIECE_RING_RECORDS - nr + 1;
+	}
+	assert_true(nr_stacks > 0);
+}
+
 /* Nothing reads the CPU's counter, which a program may forbid itself: neither stamps nor waits. (T5) */
 static void test_no_counter(void **state)
 {
@@ -452,7 +474,7 @@ int main(void)
 		TEST(test_calls),	 TEST(test_operator),	TEST(test_ret),		TEST(test_threads),
 		TEST(test_no_place),	 TEST(test_all_places), TEST(test_late_places), TEST(test_signals),
 		TEST(test_longjmp),	 TEST(test_full),	TEST(test_no_counter),	TEST(test_off),
-		TEST(test_crowded_keys),
+		TEST(test_crowded_keys), TEST(test_full_by_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
