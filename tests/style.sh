@@ -26,7 +26,7 @@ list() {
 }
 
 mapfile -t sources < <(list '*.c' '*.h' '*.cc' | grep -v '^vmlinux/')
-mapfile -t others < <(list '*.S' '*.sh' '*.bash' '*.bats' '*.mk' Makefile '.ci/run')
+mapfile -t others < <(list '*.S' '*.inc' '*.sh' '*.bash' '*.bats' '*.mk' Makefile '.ci/run')
 
 # Subjects of commits after this one are checked: the commit before the check came.
 subjects_from=4925856
