@@ -336,11 +336,3 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 		ips[nr++] = w.regs.pc + w.is_exact;
 	}
 }
-
-int unwind_read_copy(const struct unwind_copy *copy, taddr_t addr, void *buf, size_t len)
-{
-	if (addr < copy->start || addr - copy->start > copy->size || len > copy->size - (addr - copy->start))
-		return -EFAULT;
-	memcpy(buf, copy->bytes + (addr - copy->start), len);
-	return 0;
-}

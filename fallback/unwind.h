@@ -42,13 +42,3 @@ struct unwinder {
  */
 size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, taddr_t *ips, size_t max,
 		   enum stack_end *end);
-
-/* A copy of a part of the target's stack: @ctx of unwind_read_copy(). */
-struct unwind_copy {
-	taddr_t start;	 /* address of bytes[0] */
-	const u8 *bytes; /* borrowed */
-	size_t size;
-};
-
-/* A reader for struct unwinder, from the copy. -EFAULT for addresses outside of it. */
-int unwind_read_copy(const struct unwind_copy *copy, taddr_t addr, void *buf, size_t len);

@@ -28,7 +28,6 @@ static size_t use_addresses(const struct elf *elf)
 
 		sum += elf_read_vaddr(elf, s->vaddr + s->filesz / 2, buf, sizeof(buf)) == 0;
 		sum += elf_vaddr_to_offset(elf, s->vaddr + 1, &value) == 0;
-		sum += elf_offset_to_vaddr(elf, s->offset + s->filesz - 1, &value) == 0;
 		sum += elf_bias(elf, 0x400000, 0x400000 + s->memsz, s->offset, &value) == 0;
 		sum += elf_segment_at(elf, s->vaddr) != NULL;
 	}

@@ -45,7 +45,9 @@ static void whole_file(const uint8_t *data, size_t size)
 
 	if (fd < 0)
 		return;
-	if (write(fd, data, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0 && !maps_open_fd(&r, fd)) {
+	if (write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET))
+		close(fd);
+	else if (!maps_open_fd(&r, fd)) {
 		while ((nr = maps_next(r, &line)) == 1) {
 			if (!line.path || strlen(line.path) > size || ++lines > size)
 				abort();
@@ -54,7 +56,6 @@ static void whole_file(const uint8_t *data, size_t size)
 		(void)!maps_is_complete(r);
 		maps_close(r);
 	}
-	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

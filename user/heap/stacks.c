@@ -261,11 +261,6 @@ u64 stack_table_false(const struct stack_table *t)
 	return t->nr_false;
 }
 
-size_t stack_count(const struct stack_table *t)
-{
-	return t->by_place.nr;
-}
-
 u64 stack_table_memory(const struct stack_table *t)
 {
 	return t->budget.used;

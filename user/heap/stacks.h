@@ -71,9 +71,6 @@ u64 stack_recorded(const struct stack_table *t, u64 id);
 /* How many ids are false. */
 u64 stack_table_false(const struct stack_table *t);
 
-/* How many stacks differ. */
-size_t stack_count(const struct stack_table *t);
-
 /* Bytes of memory that the table uses now. */
 u64 stack_table_memory(const struct stack_table *t);
 

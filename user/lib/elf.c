@@ -330,16 +330,6 @@ static const struct elf_segment *segment_of_file(const struct elf *elf, u64 star
 	return best;
 }
 
-int elf_offset_to_vaddr(const struct elf *elf, u64 offset, u64 *vaddr)
-{
-	const struct elf_segment *s = offset + 1 ? segment_of_file(elf, offset, offset + 1) : NULL;
-
-	if (!s)
-		return -EFAULT;
-	*vaddr = s->vaddr + (offset - s->offset);
-	return 0;
-}
-
 int elf_bias(const struct elf *elf, u64 start, u64 end, u64 file_offset, u64 *bias)
 {
 	const struct elf_segment *s;

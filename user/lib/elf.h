@@ -91,8 +91,6 @@ int elf_read_vaddr(const struct elf *elf, u64 vaddr, void *buf, size_t len) __mu
 
 /* The file offset of @vaddr. 0, or -EFAULT if the file does not back it. */
 int elf_vaddr_to_offset(const struct elf *elf, u64 vaddr, u64 *offset) __must_check;
-/* The ELF virtual address of a file offset. An executable segment is preferred. */
-int elf_offset_to_vaddr(const struct elf *elf, u64 offset, u64 *vaddr) __must_check;
 /* *@bias = address - ELF virtual address, for a mapping of the file's bytes from @file_offset at [@start, @end). */
 int elf_bias(const struct elf *elf, u64 start, u64 end, u64 file_offset, u64 *bias) __must_check;
 /* The PT_LOAD that holds @vaddr (memsz counts), or NULL. */

@@ -13,8 +13,7 @@ enum { MAPS_BUF_SIZE = 128 << 10 };
 
 struct maps_reader {
 	int fd;
-	bool is_owner; /* of fd */
-	char *cut;     /* owned; the last line, if it was too long for buf */
+	char *cut; /* owned; the last line, if it was too long for buf */
 	taddr_t parked_end;
 	size_t pos, len;
 	char buf[MAPS_BUF_SIZE + 1];
@@ -113,14 +112,15 @@ int maps_parse_line(char *text, size_t len, struct map_line *line)
 	return 0;
 }
 
-static int maps_reader_new(struct maps_reader **out, int fd, bool is_owner)
+int maps_open_fd(struct maps_reader **out, int fd)
 {
 	struct maps_reader *r = malloc(sizeof(*r));
 
-	if (!r)
+	if (!r) {
+		close(fd);
 		return -ENOMEM;
+	}
 	r->fd = fd;
-	r->is_owner = is_owner;
 	r->cut = NULL;
 	r->parked_end = 0;
 	r->pos = r->len = 0;
@@ -128,33 +128,23 @@ static int maps_reader_new(struct maps_reader **out, int fd, bool is_owner)
 	return 0;
 }
 
-int maps_open_fd(struct maps_reader **out, int fd)
-{
-	return maps_reader_new(out, fd, false);
-}
-
 int maps_open(struct maps_reader **out, pid_t pid)
 {
-	auto_close int fd = -1;
 	char path[32];
-	int err;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", proc_reader(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	err = maps_reader_new(out, fd, true);
-	if (!err)
-		take_fd(fd);
-	return err;
+	return maps_open_fd(out, fd);
 }
 
 void maps_close(struct maps_reader *r)
 {
 	if (!r)
 		return;
-	if (r->is_owner)
-		close(r->fd);
+	close(r->fd);
 	free(r->cut);
 	free(r);
 }

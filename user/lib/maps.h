@@ -38,7 +38,7 @@ struct maps_reader;
 int maps_open(struct maps_reader **out, pid_t pid) __must_check;
 void maps_close(struct maps_reader *r);
 
-/* Read lines from @fd, which stays the caller's (tests, saved maps). */
+/* Read lines from @fd, which belongs to the reader from now on, also after an error. */
 int maps_open_fd(struct maps_reader **out, int fd) __must_check;
 
 /*

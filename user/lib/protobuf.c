@@ -52,12 +52,6 @@ void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len)
 	p->len += len;
 }
 
-void protobuf_string(struct protobuf *p, u32 field, const char *text)
-{
-	if (*text)
-		protobuf_bytes(p, field, text, strlen(text));
-}
-
 void protobuf_packed(struct protobuf *p, u32 field, const u64 *values, size_t nr)
 {
 	size_t len = 0;

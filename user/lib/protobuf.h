@@ -14,9 +14,8 @@ struct protobuf {
 	int err;
 };
 
-/* Write field @field. Zero and "" are left out, because readers take a field that is missing for that. */
+/* Write field @field. Zero is left out, because readers take a field that is missing for that. */
 void protobuf_u64(struct protobuf *p, u32 field, u64 value);
-void protobuf_string(struct protobuf *p, u32 field, const char *text);
 
 /* Write the @len bytes at @data; an empty field is written too, for lists of strings. */
 void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len);

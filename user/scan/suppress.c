@@ -22,7 +22,6 @@ void suppress_rule_fini(struct suppress_rule *rule)
 	for (size_t i = 0; i < rule->nr_frames; i++)
 		free(rule->frames[i].pattern);
 	free(rule->frames);
-	free(rule->name);
 	if (rule->has_regex)
 		regfree(&rule->regex);
 }
@@ -40,11 +39,6 @@ void suppress_free(struct suppress_list *list)
 size_t suppress_count(const struct suppress_list *list)
 {
 	return list->nr;
-}
-
-const char *suppress_name(const struct suppress_list *list, size_t rule)
-{
-	return rule < list->nr ? list->rules[rule].name : NULL;
 }
 
 /* Match all of @text with @pattern, which has * and ?. Retries only from the last *, so the time is bounded. */

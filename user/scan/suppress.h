@@ -53,8 +53,6 @@ int suppress_match(const struct suppress_list *list, enum scan_verdict verdict,
 		   const struct suppress_frame *frames, size_t nr);
 
 size_t suppress_count(const struct suppress_list *list);
-/* Name, pattern or expression of rule number @rule. NULL if there is no such rule. */
-const char *suppress_name(const struct suppress_list *list, size_t rule);
 
 /*
  * Write a Valgrind rule named @name that matches this stack, and no other stack of as many frames. Frames without a

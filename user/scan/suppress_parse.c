@@ -128,8 +128,7 @@ static int parse_leak(struct suppress_parser *p, const char *pattern)
 	if (!*pattern)
 		return suppress_parse_complain(p, p->nr_line, "no pattern", p->line);
 	make_glob(glob, pattern);
-	rule.name = strdup(p->line);
-	err = rule.name ? add_pattern(&rule, FRAME_FUNCTION, glob) : -ENOMEM;
+	err = add_pattern(&rule, FRAME_FUNCTION, glob);
 	if (err) {
 		suppress_rule_fini(&rule);
 		return err;
@@ -172,11 +171,6 @@ static int parse_ignore(struct suppress_parser *p, const char *regex)
 		return bad == REG_ESPACE ? -ENOMEM : suppress_parse_complain(p, p->nr_line, regex, why);
 	}
 	rule.has_regex = true;
-	rule.name = strdup(regex);
-	if (!rule.name) {
-		suppress_rule_fini(&rule);
-		return -ENOMEM;
-	}
 	return suppress_parse_keep(p, &rule);
 }
 
@@ -261,10 +255,8 @@ static int parse_in_block(struct suppress_parser *p)
 {
 	if (strcmp(p->line, "}") == 0)
 		return end_block(p);
-	if (p->nr_block_lines++ == 0) {
-		p->rule.name = strdup(p->line);
-		return p->rule.name ? 0 : -ENOMEM;
-	}
+	if (p->nr_block_lines++ == 0)
+		return 0;
 	if (p->nr_block_lines == 2)
 		return parse_tool(p);
 	return p->is_for_others ? 0 : parse_block_line(p);

@@ -16,7 +16,6 @@ struct suppress_pattern {
 
 struct suppress_rule {
 	enum rule_kind kind;
-	char *name;			 /* owned */
 	u32 kinds;			 /* SUPPRESS_KIND() */
 	struct suppress_pattern *frames; /* owned; RULE_STACK: in order of the stack; RULE_ANYWHERE: one */
 	size_t nr_frames;

@@ -739,11 +739,6 @@ const char *stream_why(const struct stream_reader *r)
 	return r->why;
 }
 
-bool stream_is_over(const struct stream_reader *r)
-{
-	return r->is_over;
-}
-
 struct stream_progress stream_progress(const struct stream_reader *r)
 {
 	return r->progress;

@@ -60,9 +60,6 @@ int stream_finish(struct stream_reader *r) __must_check;
 /* One line without full stop about the last error: "chunk 12, at byte 70312: checksum does not match". */
 const char *stream_why(const struct stream_reader *r);
 
-/* True when STREAM_END has been read. */
-bool stream_is_over(const struct stream_reader *r);
-
 struct stream_progress {
 	u64 bytes; /* of whole chunks */
 	u64 nr_chunks;

@@ -383,17 +383,6 @@ void target_read_again(struct target *t)
 	t->has_new_code = t->is_unfinished = true;
 }
 
-int target_threads(const struct target *t, pid_t **tids, size_t *nr)
-{
-	int err = proc_threads(t->pid, tids, nr);
-
-	if (err || target_is_alive(t))
-		return err;
-	free(*tids);
-	*tids = NULL;
-	return -ESRCH;
-}
-
 /* Does @pid run the program @name? 1 or 0, or -ENOMEM. */
 static int target_is_named(pid_t pid, const char *name)
 {

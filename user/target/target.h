@@ -97,9 +97,6 @@ void target_read_again(struct target *t);
  */
 int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
 
-/* The present threads of the target, main thread first. *@tids is owned by the caller. Like proc_threads(). */
-int target_threads(const struct target *t, pid_t **tids, size_t *nr) __must_check;
-
 /*
  * Is there an allocator that keeps the memory of freed blocks near live ones? glibc gives back blocks with a mapping of
  * their own.

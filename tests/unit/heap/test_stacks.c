@@ -71,7 +71,8 @@ static void test_hostile(void **state)
 	assert_int_equal(stack_table_add(t, &ev, &list), 0);
 	ev.id = STACK_NONE;
 	assert_int_equal(stack_table_add(t, &ev, &list), 0);
-	assert_int_equal(stack_count(t), 0);
+	assert_null(stack_get(t, STACK_LOST));
+	assert_null(stack_get(t, STACK_NONE));
 	ev = stack_of(5, UINT16_MAX, 0);
 	ev.end = 200;
 	assert_int_equal(stack_table_add(t, &ev, &list), 0);
@@ -101,7 +102,6 @@ static void test_many(void **state)
 		seen[i] = stack_get(t, ev.id);
 		frames += ev.nr_frames;
 	}
-	assert_int_equal(stack_count(t), NR);
 	for (u32 i = 0; i < NR; i++) {
 		assert_ptr_equal(stack_get(t, STACK_FIRST_ID + i * 0x10001ULL), seen[i]);
 		assert_int_equal(seen[i]->nr_frames, 1 + i % 99);
@@ -131,7 +131,6 @@ static void test_canonical(void **state)
 	assert_int_equal(stack_canonical(t, 11), 10);
 	assert_int_equal(stack_canonical(t, 10), 10);
 	assert_int_equal(stack_canonical(t, 12), 12);
-	assert_int_equal(stack_count(t), 1);
 	assert_int_equal(stack_table_memory(t), before);
 	ev.id = 12;
 	ev.end = STACK_COMPLETE; /* the same frames, but another end, are another stack */
@@ -227,8 +226,7 @@ static void test_limit(void **state)
 	assert_int_equal(err, -ENOMEM);
 	assert_null(stack_get(t, ev.id));
 	assert_non_null(stack_get(t, ev.id - 1));
-	assert_int_equal(stack_count(t), ev.id - 3);
-	assert_true(stack_count(t) > 300 && stack_table_memory(t) <= 100000);
+	assert_true(ev.id > 303 && stack_table_memory(t) <= 100000);
 	stack_table_free(t);
 }
 

@@ -121,7 +121,7 @@ static void many_long_lines(void **state)
 {
 	enum { LINES = 4000 };
 	char path[4096], text[4200];
-	auto_close int fd = -1;
+	int fd;
 	struct maps_reader *r;
 	struct map_line line;
 
@@ -151,7 +151,7 @@ static void endless_line(void **state)
 {
 	enum { HUGE_PATH = 300000 };
 	auto_free char *text = malloc(HUGE_PATH + 64);
-	auto_close int fd = -1;
+	int fd;
 	struct maps_reader *r;
 	struct map_line line;
 	int n;
@@ -174,7 +174,7 @@ static void endless_line(void **state)
 
 static void broken_file(void **state)
 {
-	auto_close int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n", 1, "3000-4000 r-");
+	int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n", 1, "3000-4000 r-");
 	struct maps_reader *r;
 	struct map_line line;
 
@@ -212,12 +212,12 @@ static void own_process(void **state)
 /* At the first calls of a probe the kernel adds pages. A trace of which the mappings change then loses a stack. */
 static void code_of_the_program(void **state)
 {
-	auto_close int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n"
-				    "2000-3000 r--p 0 08:01 12 /a\n"
-				    "7000-8000 r-xp 0 00:00 0 \n"
-				    "8000-9000 r-xp 0 00:00 0 [uprobes-trampoline]\n"
-				    "7fffffffe000-7ffffffff000 --xp 0 00:00 0 [uprobes]\n",
-				    1, "");
+	int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n"
+			 "2000-3000 r--p 0 08:01 12 /a\n"
+			 "7000-8000 r-xp 0 00:00 0 \n"
+			 "8000-9000 r-xp 0 00:00 0 [uprobes-trampoline]\n"
+			 "7fffffffe000-7ffffffff000 --xp 0 00:00 0 [uprobes]\n",
+			 1, "");
 	const bool is_code[] = { true, false, true, false, false };
 	struct maps_reader *r;
 	struct map_line line;

@@ -44,10 +44,8 @@ static void numbers(void **state)
 static void strings(void **state)
 {
 	(void)state;
-	protobuf_string(&message, 2, "testing");
+	protobuf_bytes(&message, 2, "testing", 7);
 	is("\x12\x07testing");
-	protobuf_string(&message, 2, "");
-	is("");
 	protobuf_bytes(&message, 2, NULL, 0);
 	is("\x12\x00");
 	protobuf_bytes(&message, 2, "a\0b", 3);
@@ -91,7 +89,7 @@ static void long_messages(void **state)
 		memset(text, 'x', len);
 		protobuf_u64(&message, 1, 1);
 		outer = protobuf_begin(&message, 3);
-		protobuf_string(&message, 2, text);
+		protobuf_bytes(&message, 2, text, len);
 		protobuf_end(&message, outer);
 		head = len < 128 ? 1 : len < 16384 ? 2 : 3;
 		at = 2 + 1 + (len + 1 + head < 128 ? 1 : len + 1 + head < 16384 ? 2 : 3);
