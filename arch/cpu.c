@@ -33,9 +33,6 @@ static const struct cpu *const cpus[] = {
 #ifdef HAS_POWERPC
 	&cpu_powerpc,
 #endif
-#ifdef HAS_S390
-	&cpu_s390x,
-#endif
 };
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -48,8 +45,6 @@ static const u16 native[] = { EM_RISCV };
 static const u16 native[] = { EM_MIPS };
 #elif defined(__powerpc64__) || defined(__powerpc__)
 static const u16 native[] = { EM_PPC64, EM_PPC };
-#elif defined(__s390x__)
-static const u16 native[] = { EM_S390 };
 #else
 static const u16 native[] = { EM_NONE };
 #endif

@@ -4,5 +4,4 @@
 
 #include "arch/cpu.h"
 
-extern const struct cpu cpu_x86_64, cpu_i386, cpu_aarch64, cpu_arm, cpu_riscv64, cpu_mipsel, cpu_powerpc,
-	cpu_s390x;
+extern const struct cpu cpu_x86_64, cpu_i386, cpu_aarch64, cpu_arm, cpu_riscv64, cpu_mipsel, cpu_powerpc;

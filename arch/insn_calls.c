@@ -74,16 +74,6 @@ static bool is_ppc_call(taddr_t pc, const u8 *code, taddr_t target)
 }
 #endif
 
-#ifdef HAS_S390
-/* brasl %r14; its distance counts halfwords. */
-static bool is_s390_call(taddr_t pc, const u8 *code, taddr_t target)
-{
-	u32 distance = (u32)code[2] << 24 | code[3] << 16 | code[4] << 8 | code[5];
-
-	return code[0] == 0xc0 && code[1] == 0xe5 && pc + 2 * (u64)(s64)(s32)distance == target;
-}
-#endif
-
 #ifdef HAS_X86
 /* Bytes in the middle of another instruction match only if their distance fits by chance. */
 static bool is_x86_call(taddr_t pc, const u8 *code, taddr_t target)
@@ -107,9 +97,6 @@ static const struct insn_calls calls[] = {
 #endif
 #ifdef HAS_POWERPC
 	{ EM_PPC, 4, is_ppc_call },
-#endif
-#ifdef HAS_S390
-	{ EM_S390, 2, is_s390_call },
 #endif
 };
 

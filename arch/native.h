@@ -17,9 +17,6 @@
 #if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
 #define HAS_POWERPC
 #endif
-#if !defined(ONLY_NATIVE_CPUS) || defined(__s390__)
-#define HAS_S390
-#endif
 #if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__)
 #define HAS_AARCH64
 #endif

@@ -37,10 +37,6 @@ static const char *const names[] = { "r0",  "sp",  "r2",  "r3",	 "r4",	"r5",  "r
 				     "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "r16", "r17",
 				     "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26",
 				     "r27", "r28", "r29", "r30", "r31", "pc" };
-#elif defined(__s390x__)
-enum { TP_WORD = 18 };
-static const char *const names[] = { "mask", "pc", "r0", "r1",	"r2",  "r3",  "r4",  "r5",  "r6",
-				     "r7",   "r8", "r9", "r10", "r11", "r12", "r13", "r14", "sp" };
 #elif defined(__i386__)
 enum { GET_THREAD_AREA = 25, GS_WORD = 10 };
 static const char *const names[] = { "ebx", "ecx", "edx", "esi", "edi", "ebp", "eax" };
@@ -100,14 +96,14 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 }
 
 /*
- * The block ends at the thread pointer (i386, s390x), begins behind two words (ARM), begins at the pointer (riscv),
+ * The block ends at the thread pointer (i386), begins behind two words (ARM), begins at the pointer (riscv),
  * or begins as far below it as short offsets reach.
  */
 taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
 	(void)word_size;
 	align = align ? align : 1;
-#if defined(__i386__) || defined(__s390x__)
+#if defined(__i386__)
 	return tp - (memsz + align - 1) / align * align;
 #elif defined(__arm__)
 	(void)memsz;

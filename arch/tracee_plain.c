@@ -22,10 +22,6 @@ enum { NUMBER = 8, PROT_ARG = 12 };
 #elif defined(__powerpc__)
 enum { NUMBER = 0, PROT_ARG = 5 };
 #define NATIVE cpu_powerpc
-#elif defined(__s390x__)
-/* mmap has its arguments in memory, so each mmap may map code. */
-enum { NUMBER = 4, PROT_ARG = 0 };
-#define NATIVE cpu_s390x
 #elif defined(__i386__)
 enum { NUMBER = 11, PROT_ARG = 2 };
 #define NATIVE cpu_i386
@@ -77,7 +73,7 @@ enum tracee_call tracee_call(pid_t tid)
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		if (calls[i].number != number)
 			continue;
-		if (calls[i].meaning == TRACEE_CALL_MAPS_CODE && PROT_ARG &&
+		if (calls[i].meaning == TRACEE_CALL_MAPS_CODE &&
 		    !(cpu_regs_word(&regs, NATIVE.word_size, PROT_ARG) & PROT_EXEC))
 			return TRACEE_CALL_LOADING;
 		return calls[i].meaning;

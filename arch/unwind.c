@@ -100,17 +100,6 @@ static const struct unwind_arch arches[] = {
 	  .has_link = true,
 	  .has_back_chain = true },
 #endif
-#ifdef HAS_S390
-	/* A caller leaves an area of 160 bytes, where each saved register has a fixed place. */
-	{ .machine = EM_S390,
-	  .word_size = 8,
-	  .sp = 15,
-	  .fp = 11,
-	  .ra = 14,
-	  .has_link = true,
-	  .cfa_above_sp = 160,
-	  .ra_above_fp = 24 },
-#endif
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)

@@ -13,8 +13,6 @@ struct unwind_arch {
 	bool has_link; /* a call leaves the return address in a register, not on the stack */
 	/* The word at SP points to the caller's frame, whose next word is the return address: no table is needed. */
 	bool has_back_chain;
-	u8 cfa_above_sp; /* bytes from the caller's SP to the CFA of the information (s390x) */
-	u8 ra_above_fp; /* bytes from the slot of the frame pointer to that of the return address; 0 = a word */
 	/* In the registers that a signal frame saves: bytes from the saved SP to each other register. */
 	s16 signal_pc, signal_fp, signal_lr;
 	s16 signal_sp; /* bytes from SP to the saved SP, at the code that returns from a signal */

@@ -171,7 +171,7 @@ static int step_frame(struct unwind_walk *w, u32 rule)
 		if (!arch->has_link)
 			slot = cfa - arch->word_size;
 		else if (form->has_fp)
-			slot += arch->ra_above_fp ? arch->ra_above_fp : arch->word_size;
+			slot += arch->word_size;
 		if (!unwind_read_word(w, slot, &caller.pc))
 			return STACK_UNREADABLE;
 	} else if (w->has_lr) {
@@ -179,7 +179,7 @@ static int step_frame(struct unwind_walk *w, u32 rule)
 	} else {
 		return STACK_NOT_GROWING; /* a function that has called another one has saved it */
 	}
-	caller.sp = to_word(w, cfa - arch->cfa_above_sp);
+	caller.sp = to_word(w, cfa);
 	/* Only the innermost function can be without a frame of its own. */
 	if (caller.sp < w->regs.sp || (caller.sp == w->regs.sp && !w->has_lr))
 		return STACK_NOT_GROWING;

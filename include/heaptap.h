@@ -14,9 +14,10 @@
  *   HEAPTAP_LEAK_CHECK()      report here, with leak verdicts
  *
  * Arguments are evaluated once. HEAPTAP_MARK reads the first byte of its string, so that the page of it is in memory.
- * Where the compiler or the format of object files is not known, markers evaluate their arguments and do nothing else.
+ * Where the compiler, the format of object files or the CPU is not known, markers evaluate their arguments and do
+ * nothing else.
  */
-#if defined(__GNUC__) && defined(__ELF__) && !defined(HEAPTAP_NO_MARKERS)
+#if defined(__GNUC__) && defined(__ELF__) && !defined(__s390__) && !defined(HEAPTAP_NO_MARKERS)
 
 #if __SIZEOF_POINTER__ == 8
 #define HEAPTAP_WORD_ ".8byte "
@@ -26,19 +27,13 @@
 #define HEAPTAP_SIZE_ "4"
 #endif
 
-#if defined(__s390__)
-#define HEAPTAP_NOP_ "nop 0"
-#else
-#define HEAPTAP_NOP_ "nop"
-#endif
-
 /*
  * A nop at 771, and its note in the form of SystemTap, version 3: the lengths of owner and description, the type, the
  * owner; then the addresses of the nop, of .stapsdt.base and of a semaphore (none); provider, name and arguments as
  * strings. "?" puts the note into the section group of the code around it, with which the linker may drop both.
  */
 #define HEAPTAP_NOTE_(name, arguments)                                                                       \
-	"771:\t" HEAPTAP_NOP_ "\n"                                                                           \
+	"771:\tnop\n"                                                                                        \
 	"\t.pushsection .note.stapsdt,\"?\",\"note\"\n"                                                      \
 	"\t.balign 4\n"                                                                                      \
 	"\t.4byte 773f-772f, 775f-774f, 3\n"                                                                 \

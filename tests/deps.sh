@@ -101,7 +101,6 @@ machines   ?gcc-i686-linux-gnu,?libc6-dev-i386-cross  -   -
 machines   ?gcc-mipsel-linux-gnu,?libc6-dev-mipsel-cross  -  -
 machines   ?gcc-powerpc-linux-gnu,?libc6-dev-powerpc-cross  -  -
 machines   ?gcc-riscv64-linux-gnu,?libc6-dev-riscv64-cross  -  -
-machines   ?gcc-s390x-linux-gnu,?libc6-dev-s390x-cross  -  -
 '
 
 # with_needed PURPOSE: prints it, and those whose packages it needs too

@@ -44,7 +44,6 @@ static const struct shape shapes[] = {
 	{ EM_ARM, 4, { 0, 12 }, { 14 }, 16, 0xf0000000, 17, 4, 0x0f000000, 0x0f000000 },
 	{ EM_RISCV, 8, { 1, 31 }, { 0 }, 0, 0, 0, 2, 0x7f, 0x73 },
 	{ EM_MIPS, 4, { 7, 37 }, { 38, 39 }, 0, 0, 0, 4, 0xfc00003f, 0x0c },
-	{ EM_S390, 8, { 2, 17 }, { 0 }, 0, 0x300000000000, 0, 2, 0xff000000, 0x0a000000 },
 	{ EM_PPC, 4, { 0, 31 }, { 35, 36, 38 }, 37, 0xe0000000, 0, 4, 0xfc000000, 0x44000000 },
 };
 
@@ -281,8 +280,6 @@ static size_t insn_bytes(const struct world *w, const struct cpu_regs *regs, con
 		return code[1] >> 3 >= 0x1d ? 4 : 2;
 	if (w->shape->machine == EM_RISCV)
 		return (code[0] & 3) == 3 ? 4 : 2;
-	if (w->shape->machine == EM_S390)
-		return code[0] >> 6 == 0 ? 2 : code[0] >> 6 == 3 ? 6 : 4;
 	return w->shape->machine == EM_MIPS && !cpu_insn_length(w->cpu, regs, code, CPU_CODE_BYTES) ? 8 : 4;
 }
 

@@ -34,7 +34,6 @@ CELLS=(
 	"i386 bookworm i386 linux-image-686-pae"
 	"mipsel bookworm mipsel linux-image-4kc-malta"
 	"riscv64 trixie riscv64 linux-image-riscv64"
-	"s390x bookworm s390x linux-image-s390x"
 	"powerpc bookworm powerpc built"
 	"amd64 bookworm amd64 built"
 )

@@ -105,7 +105,7 @@ static void arguments(u16 machine, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const u16 machines[] = { EM_X86_64, EM_AARCH64, EM_386, EM_ARM, EM_PPC64, EM_RISCV, EM_S390 };
+	static const u16 machines[] = { EM_X86_64, EM_AARCH64, EM_386, EM_ARM, EM_PPC64, EM_RISCV };
 	u16 machine = machines[size ? data[0] % ARRAY_SIZE(machines) : 0];
 	struct note_list list;
 	struct elf *elf;

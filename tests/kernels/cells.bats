@@ -65,7 +65,7 @@ says_line() {
 	git init -q .
 	mkdir doc
 	printf '%s\n' before '<!-- cells -->' '| cell | kernel | CPU | date | commit | result |' '|---|---|---|---|---|---|' \
-		'| arch s390x | old | s390x | then | 1 | 1 tests |' '| kernels 6.1 | old | x86 | then | 1 | 1 tests |' \
+		'| arch riscv64 | old | riscv64 | then | 1 | 1 tests |' '| kernels 6.1 | old | x86 | then | 1 | 1 tests |' \
 		'<!-- end of cells -->' after >doc/tested.md
 	cp doc/tested.md page
 	git add doc && git -c user.name=a -c user.email=a@b commit -q -m a
@@ -90,7 +90,7 @@ says_line() {
 		<!-- cells -->
 		| cell | kernel | CPU | date | commit | result |
 		|---|---|---|---|---|---|
-		| arch s390x | old | s390x | then | 1 | 1 tests |
+		| arch riscv64 | old | riscv64 | then | 1 | 1 tests |
 		| kernels 5.10 | - | - | $today | $commit | skipped: no kernel: none |
 		| kernels 6.1 | 6.1.0 | x86_64, max,-cx16 | $today | $commit | 1 of 2 tests failed: test_b; skipped: test_c: no \\| here |
 		<!-- end of cells -->

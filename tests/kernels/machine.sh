@@ -23,7 +23,6 @@ cross_prefix() {
 	mipsel) echo mipsel-linux-gnu- ;;
 	powerpc) echo powerpc-linux-gnu- ;;
 	riscv64) echo riscv64-linux-gnu- ;;
-	s390x) echo s390x-linux-gnu- ;;
 	*) return 1 ;;
 	esac
 }
@@ -50,7 +49,6 @@ emulator_for() {
 	mipsel) echo "qemu-system-mipsel -M malta -cpu 24Kf / ttyS0" ;;
 	powerpc) echo "qemu-system-ppc -M mac99 / ttyS0" ;;
 	riscv64) echo "qemu-system-riscv64 -M virt -smp 2 / ttyS0" ;;
-	s390x) echo "qemu-system-s390x -M s390-ccw-virtio -smp 2 / ttysclp0" ;;
 	*) return 1 ;;
 	esac
 }

@@ -86,7 +86,7 @@ struct dialect {
 	bool has_brackets; /* memory is [reg, offset]; else offset(reg) */
 };
 
-/* The kernel has six words before the registers of MIPS, and the two of the PSW before those of s390. */
+/* The kernel has six words before the registers of MIPS. */
 static const struct dialect dialects[] = {
 #ifdef HAS_X86
 	{ EM_X86_64, x86_64_regs, ARRAY_SIZE(x86_64_regs), "", 0, 0, '%', '$', false },
@@ -105,9 +105,6 @@ static const struct dialect dialects[] = {
 #ifdef HAS_POWERPC
 	{ EM_PPC, NULL, 0, "", 32, 0, '%', 'i', false },
 	{ EM_PPC64, NULL, 0, "", 32, 0, '%', 'i', false },
-#endif
-#ifdef HAS_S390
-	{ EM_S390, NULL, 0, "r", 16, 2, '%', 0, false },
 #endif
 	{ EM_NONE }, /* so that the table is never empty */
 };

@@ -194,11 +194,6 @@ static u32 pack_stack_machine(const struct unwind_arch *arch, const struct cfi_c
 	return cfi_rule(p->kind, p->cfa_words, p->save, (u32)p->save_words);
 }
 
-static s64 ra_above_fp(const struct unwind_arch *arch)
-{
-	return arch->ra_above_fp ? arch->ra_above_fp : arch->word_size;
-}
-
 /* CPUs whose calls leave the return address in the link register, mostly saved next to the frame pointer later. */
 static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_cie *cie,
 			     const struct cfi_state *state, struct packed *p, struct cfi_stats *stats)
@@ -214,7 +209,7 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 	}
 	if (ra->how != HOW_OFFSET)
 		return cfi_pack_unsupported(stats, CFI_RA_RULE);
-	if (fp->how == HOW_OFFSET && fp->offset < 0 && ra->offset - fp->offset == ra_above_fp(arch)) {
+	if (fp->how == HOW_OFFSET && fp->offset < 0 && ra->offset - fp->offset == arch->word_size) {
 		p->save = pack_slot(arch, cie, fp, p);
 		if (p->save != CFI_FP_LOST)
 			return cfi_rule(p->kind, p->cfa_words,
@@ -232,12 +227,6 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 	return cfi_rule(p->kind, p->cfa_words, p->save, (u32)p->save_words);
 }
 
-/* The caller's SP follows from the CFA. If SP is also among the saved registers, it has the same value. */
-static bool restores_sp(const struct unwind_arch *arch, const struct cfi_register *sp)
-{
-	return sp->how == HOW_SAME || (arch->cfa_above_sp && sp->how == HOW_OFFSET);
-}
-
 u32 cfi_pack(const struct unwind_arch *arch, const struct cfi_cie *cie, const struct cfi_state *state,
 	     struct cfi_stats *stats)
 {
@@ -249,7 +238,7 @@ u32 cfi_pack(const struct unwind_arch *arch, const struct cfi_cie *cie, const st
 		return cfi_rule(CFI_OUTERMOST, 0, 0, 0);
 	if (cie->is_signal_frame)
 		return pack_signal(arch, cie, state, stats);
-	if (!restores_sp(arch, &state->regs[REG_SP]))
+	if (state->regs[REG_SP].how != HOW_SAME)
 		return cfi_pack_unsupported(stats, CFI_SP_RULE);
 	if (pack_cfa(arch, cie, state, &p, stats) == CFI_UNSUPPORTED)
 		return cfi_rule(CFI_UNSUPPORTED, 0, 0, 0);

@@ -146,7 +146,7 @@ static const struct machine {
 } machines[] = {
 	{ EM_X86_64, 8, false, 1 }, { EM_386, 4, false, 1 },   { EM_AARCH64, 8, false, 4 },
 	{ EM_ARM, 4, false, 4 },    { EM_RISCV, 8, false, 2 }, { EM_MIPS, 4, false, 4 },
-	{ EM_PPC, 4, true, 4 },	    { EM_S390, 8, true, 2 },
+	{ EM_PPC, 4, true, 4 },
 };
 
 /* An instruction, and how it leaves the registers that matter. */
@@ -190,11 +190,6 @@ static const struct insn_case {
 	{ "ppc: bl .+8", EM_PPC, "48000009", 0, 0, AT_PC + 8, CPU_LINK, AT_PC + 4 },
 	{ "ppc: blr", EM_PPC, "4e800020", 0, 0, AT_LINK, CPU_SP, AT_SP },
 	{ "ppc: mullw r3, r3, r4", EM_PPC, "7c6321d6", 4, -ENOTSUP },
-	{ "s390x: stmg r14, r15, 112(r15)", EM_S390, "ebeff0700024", ANY_LENGTH, 0, AT_PC + 6, CPU_SP,
-	  AT_SP },
-	{ "s390x: brasl r14, .+8", EM_S390, "c0e500000004", ANY_LENGTH, 0, AT_PC + 8, CPU_LINK, AT_PC + 6 },
-	{ "s390x: br r14", EM_S390, "07fe", ANY_LENGTH, 0, AT_LINK, CPU_SP, AT_SP },
-	{ "s390x: msgr r2, r3", EM_S390, "b90c0023", 4, -ENOTSUP },
 };
 
 /* Thumb code: pc has bit 0 set, before and after. */

@@ -184,9 +184,6 @@ static void test_args(void **state)
 		{ EM_PPC, "4@3", { NOTE_ARG_REG, 4, 0, 3, 0, 0 } },
 		{ EM_PPC, "-4@i7", { NOTE_ARG_CONST, 4, 1, 0, 0, 7 } },
 		{ EM_PPC64, "8@-32(31)", { NOTE_ARG_MEMORY, 8, 0, 31, 0, -32 } },
-		{ EM_S390, "8@%r2", { NOTE_ARG_REG, 8, 0, 4, 0, 0 } },
-		{ EM_S390, "8@160(%r15)", { NOTE_ARG_MEMORY, 8, 0, 17, 0, 160 } },
-		{ EM_S390, "8@%r16", { .kind = NOTE_ARG_UNKNOWN } },
 		{ EM_SPARCV9, "8@%o0", { .kind = NOTE_ARG_UNKNOWN } },
 	};
 	struct note_arg arg;

@@ -54,8 +54,7 @@ static size_t put_cie(struct frame *f, u16 machine, u8 encoding)
 		size_t program_size;
 	} cies[] = { { EM_X86_64, "\1\x78\x10\1", "\x0c\7\10\x90\1", 5 },
 		     { EM_386, "\1\x7c\10\1", "\x0c\4\4\x88\1", 5 },
-		     { EM_AARCH64, "\4\x78\x1e\1", "\x0c\x1f\0", 3 },
-		     { EM_S390, "\1\x78\x0e\1", "\x0c\x0f\xa0\1", 4 } };
+		     { EM_AARCH64, "\4\x78\x1e\1", "\x0c\x1f\0", 3 } };
 	size_t at = f->size;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cies); i++) {
@@ -282,14 +281,6 @@ static const struct program_case program_cases[] = {
 	  PROGRAM("\x0e\x80\x40\x9e\xfe\7"),
 	  { { 0, CFI_SP_RA_AT_SP, 1024, CFI_RA_AT_CFA, 2 } },
 	  1 },
-	{ "s390x: each register has its place, sp too",
-	  EM_S390,
-	  PROGRAM("\x46\x8b\x09\x8e\6\x8f\5\x46\x0e\xc0\2"),
-	  { { 0, CFI_SP, 20 },
-	    { 6, CFI_SP, 20, CFI_PAIR_AT_CFA, 9 },
-	    { 12, CFI_SP, 40, CFI_PAIR_AT_CFA, 9 } },
-	  3 },
-	{ "s390x, ra alone", EM_S390, PROGRAM("\x8e\6"), { { 0, CFI_SP, 20, CFI_RA_AT_CFA, 6 } }, 1 },
 };
 
 static void test_programs(void **state)

@@ -181,9 +181,6 @@ static struct result libdw_step(const struct unwind_arch *arch, Dwarf_CFI *cfi, 
 		if (ra == REGISTER_KNOWN &&
 		    libdw_register(&e, frame, arch->sp, &out.caller.sp) == REGISTER_KNOWN)
 			out.outcome = OUT_CALLER;
-		/* Saved or not, where its own slot would be is made-up memory. */
-		if (arch->cfa_above_sp)
-			out.caller.sp = e.cfa - arch->cfa_above_sp;
 	} else {
 		ra = libdw_register(&e, frame, arch->ra, &out.caller.pc);
 	}
@@ -214,7 +211,7 @@ static void row_saved(const struct unwind_arch *arch, u32 rule, u64 base, u64 cf
 {
 	u64 below = to_word(arch, cfa - (u64)cfi_save_words(rule) * arch->word_size);
 	u64 above = to_word(arch, base + (u64)cfi_save_words(rule) * arch->word_size);
-	u64 gap = arch->ra_above_fp ? arch->ra_above_fp : arch->word_size;
+	u64 gap = arch->word_size;
 	struct registers *c = &out->caller;
 
 	if (cfi_kind(rule) == CFI_PLT)
@@ -270,7 +267,7 @@ static struct result row_step(const struct unwind_arch *arch, const struct cfi_t
 		return out;
 	}
 	assert_true(row_cfa(arch, rule, r, &base, &cfa));
-	out.caller.sp = cfa - arch->cfa_above_sp;
+	out.caller.sp = cfa;
 	out.caller.pc = arch->has_link ? r->lr : memory(arch, to_word(arch, cfa - arch->word_size));
 	row_saved(arch, rule, base, cfa, &out);
 	return out;
