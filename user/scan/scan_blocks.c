@@ -464,7 +464,7 @@ static enum drained_kind scan_blocks_outcome(const struct drained *d, size_t nr,
 	return now;
 }
 
-/* A range was unmapped: blocks in it become unsure. */
+/* A range was unmapped, and the agent does not know when: blocks in it become unsure. */
 static void apply_unmap(struct scan *s, const struct drained *d)
 {
 	u32 i = scan_lower_bound(s, d->addr);
@@ -529,6 +529,8 @@ int scan_apply_drained(struct scan *s)
 		return -ENOMEM;
 	if (!s->nr_drained)
 		return 0;
+	if (!IS_AGENT)
+		scan_unmap_drained(s);
 	qsort(s->drained, s->nr_drained, sizeof(*s->drained), by_addr_drained);
 	for (size_t i = 0; i < s->nr_drained; i++)
 		if (s->drained[i].kind == DRAINED_UNMAP)

@@ -9,6 +9,13 @@ static void drain(u8 kind, taddr_t addr, taddr_t old_addr, u64 size)
 	assert_int_equal(scan_event(w.scan, &ev), 0);
 }
 
+static void unmap(taddr_t addr, u64 size)
+{
+	struct heap_event ev = { .h = { .kind = EVENT_FREE, .flags = EVENT_UNMAP }, .addr = addr, .size = size };
+
+	assert_int_equal(scan_event(w.scan, &ev), 0);
+}
+
 /* Events between scan_new() and the stop. */
 static void drained_events(void **state)
 {
@@ -46,6 +53,45 @@ static void drained_events(void **state)
 	assert_verdict(held, SCAN_REACHABLE);
 	assert_verdict(copied, SCAN_REACHABLE);
 	assert_verdict(lost, SCAN_DEFINITE);
+}
+
+/* Mappings that are made, cut and unmapped between scan_new() and the stop: what is left of them has a verdict. */
+static void drained_unmaps(void **state)
+{
+	const taddr_t old = HEAP + 0x100000, cut = HEAP + 0x200000, held = HEAP + 0x300000, young = HEAP + 0x400000;
+	const u64 size = 0x10000;
+
+	(void)state;
+	block_at(old, size);
+	block_at(cut, size);
+	block_at(held, size);
+	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
+	unmap(old, size);
+	unmap(cut, 0x1000);
+	unmap(cut + size - 0x1000, 0xfff); /* rounded up */
+	drain(EVENT_ALLOC, young, 0, 2 * size);
+	unmap(young, 0x3000);
+	unmap(young + 0x8000, 2 * size - 0x8000);
+	drain(EVENT_ALLOC, young + 0x8000, 0, 0x1000);
+	drain(EVENT_ALLOC, young + size, 0, size);
+	unmap(young + size, size);
+	drain(EVENT_ALLOC, old, 0, 0x2000);
+	put(GLOBALS, held);
+	put(GLOBALS + 8, young + 0x3000);
+	put(GLOBALS + 16, old);
+	assert_int_equal(scan_read(w.scan, &w.snap), 0);
+	assert_int_equal(scan_judge(w.scan), 0);
+	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(cut + 0x1000, SCAN_DEFINITE);
+	assert_int_equal(info_of(cut + 0x1000).size, size - 0x2000);
+	assert_verdict(young + 0x3000, SCAN_REACHABLE);
+	assert_int_equal(info_of(young + 0x3000).size, 0x5000);
+	assert_verdict(young + 0x8000, SCAN_UNSURE);
+	assert_verdict(old, SCAN_REACHABLE);
+	assert_int_equal(info_of(old).size, 0x2000);
+	assert_false(scan_find(w.scan, cut, &(struct scan_block_info){ 0 }));
+	assert_false(scan_find(w.scan, young, &(struct scan_block_info){ 0 }));
+	assert_false(scan_find(w.scan, young + size, &(struct scan_block_info){ 0 }));
 }
 
 static int nr_asked, asked_at;
@@ -239,7 +285,7 @@ static void random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drained_events), TEST(rows_and_sums), TEST(broken_off),
+		TEST(drained_events), TEST(drained_unmaps), TEST(rows_and_sums), TEST(broken_off),
 		TEST(wrong_books),    TEST(given_up),	   TEST(too_many_pointers),
 		TEST(no_blocks),      TEST(long_chain),	   TEST(random_graphs),
 	};
