@@ -111,6 +111,9 @@ int main(void)
 			elsewhere_maps(n, MAP_SHARED);
 		else if (!strncmp(line, "brk", 3))
 			elsewhere_sbrks(n);
+		else if (!strncmp(line, "reserved", 8)) /* without a page, beside memory that is free */
+			mmap(NULL, 2 * (size_t)n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+				elsewhere_frees(n);
 		else if (!strncmp(line, "raw", 3))
 			elsewhere_maps_raw(n);
 		else if (!strncmp(line, "trim", 4))

@@ -50,7 +50,7 @@ static s64 residence_brk(const struct report_process *p, s64 free)
 {
 	const struct report_residence *d = p->residence;
 	struct heap_totals totals = heap_totals(p->heap);
-	s64 asked = (s64)(totals.alloc_bytes + totals.allocs * BLOCK_SPARE) + MAX_SPARE;
+	s64 asked = (s64)(totals.alloc_bytes + totals.allocs * BLOCK_SPARE) + (totals.allocs ? MAX_SPARE : 0);
 	s64 bytes = (s64)d->now.heap - (s64)d->before.heap - asked;
 
 	if (!d->before.rss || report_losses(p).allocs)
@@ -62,7 +62,7 @@ static s64 residence_brk(const struct report_process *p, s64 free)
 size_t report_residence_items(const struct report_process *p, struct residence_item *items)
 {
 	const struct report_residence *d = p->residence;
-	s64 allocator = residence_grown(d, RESIDENT_ALLOCATOR), live = (s64)heap_live_bytes(p->heap);
+	s64 allocator = residence_grown(d, RESIDENT_ALLOCATOR), live = (s64)d->now.live;
 	s64 ended = (s64)d->now.ended - (s64)d->before.ended, brk;
 
 	memcpy(items, residence_names, sizeof(residence_names));

@@ -50,6 +50,7 @@ struct resident_mapping {
 		is_closed;	   /* [heap]; anonymous, to be written; anonymous, without any right */
 	bool is_thread, has_ended; /* looks like the stack of a thread, which has ended */
 	u64 rss, swapped, huge, allocator; /* bytes; the last ones are a part of rss */
+	u64 live;			   /* bytes of live blocks that begin here, also without a page */
 };
 
 /* ---- reading ---- */
@@ -292,8 +293,10 @@ static int residence_count_block(void *ctx, const struct heap_block *block)
 	    block->addr >= r->maps[b->last].end)
 		b->last = residence_search(r, block->addr);
 	m = b->last < r->nr_maps ? &r->maps[b->last] : NULL;
-	if (m && m->start <= block->addr)
+	if (m && m->start <= block->addr) {
 		m->allocator += (last - first) * b->page;
+		m->live += block->size;
+	}
 	return 0;
 }
 
@@ -331,11 +334,12 @@ void residence_find_blocks(struct residence *now, struct residence *before, cons
 void residence_add_up(struct residence *r)
 {
 	memset(r->of, 0, sizeof(r->of));
-	r->nr_ended = r->ended = r->ended_mapped = 0;
+	r->nr_ended = r->ended = r->ended_mapped = r->live = 0;
 	for (size_t i = 0; i < r->nr_maps; i++) {
 		const struct resident_mapping *m = &r->maps[i];
 
 		r->of[RESIDENT_ALLOCATOR] += m->allocator;
+		r->live += m->live < m->allocator ? m->live : m->allocator;
 		r->of[m->part] += m->rss - m->allocator;
 		/* A mapping with blocks is no stack. */
 		if (m->has_ended && !m->allocator) {

@@ -23,6 +23,7 @@ struct residence {
 	size_t nr_maps, max_maps;
 	u64 of[NR_RESIDENT_PARTS]; /* bytes; with rss */
 	u64 rss;		   /* their sum; 0 = not known */
+	u64 live;		   /* of RESIDENT_ALLOCATOR in live blocks, at most */
 	u64 swapped, huge;	   /* in swap; in huge pages, a part of rss */
 	u64 heap;		   /* mapped bytes of [heap], which grows by brk */
 	u64 page_tables;	   /* of the kernel for the process; not a part of rss */

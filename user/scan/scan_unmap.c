@@ -3,7 +3,7 @@
 #include "user/scan/scan_state.h"
 
 enum {
-	PAGE = 4096,	    /* munmap rounds lengths up to pages; the smallest page size of all targets */
+	PAGE = 4096,	     /* munmap rounds lengths up to pages; the smallest page size of all targets */
 	MAX_LOOKS = 1 << 22, /* at earlier events, while the target stands: some 10 ms */
 };
 

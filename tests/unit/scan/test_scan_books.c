@@ -11,7 +11,9 @@ static void drain(u8 kind, taddr_t addr, taddr_t old_addr, u64 size)
 
 static void unmap(taddr_t addr, u64 size)
 {
-	struct heap_event ev = { .h = { .kind = EVENT_FREE, .flags = EVENT_UNMAP }, .addr = addr, .size = size };
+	struct heap_event ev = { .h = { .kind = EVENT_FREE, .flags = EVENT_UNMAP },
+				 .addr = addr,
+				 .size = size };
 
 	assert_int_equal(scan_event(w.scan, &ev), 0);
 }
@@ -58,7 +60,8 @@ static void drained_events(void **state)
 /* Mappings that are made, cut and unmapped between scan_new() and the stop: what is left of them has a verdict. */
 static void drained_unmaps(void **state)
 {
-	const taddr_t old = HEAP + 0x100000, cut = HEAP + 0x200000, held = HEAP + 0x300000, young = HEAP + 0x400000;
+	const taddr_t old = HEAP + 0x100000, cut = HEAP + 0x200000, held = HEAP + 0x300000,
+		      young = HEAP + 0x400000;
 	const u64 size = 0x10000;
 
 	(void)state;
@@ -285,9 +288,9 @@ static void random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drained_events), TEST(drained_unmaps), TEST(rows_and_sums), TEST(broken_off),
-		TEST(wrong_books),    TEST(given_up),	   TEST(too_many_pointers),
-		TEST(no_blocks),      TEST(long_chain),	   TEST(random_graphs),
+		TEST(drained_events), TEST(drained_unmaps), TEST(rows_and_sums),     TEST(broken_off),
+		TEST(wrong_books),    TEST(given_up),	    TEST(too_many_pointers), TEST(no_blocks),
+		TEST(long_chain),     TEST(random_graphs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
