@@ -33,6 +33,15 @@ bool library_is_file(const char *path)
 	return BEGINS(path_name(path), begins);
 }
 
+bool library_is_interpreter(const char *path)
+{
+	static const char *const begins[] = { "python",	    "libpython", "libffi.so",	 "node", "nodejs",
+					      "libnode.so", "java",	 "libjvm.so",	 "php",	 "ruby",
+					      "libruby",    "dotnet",	 "libcoreclr.so" };
+
+	return BEGINS(path_name(path), begins) || strstr(path, "/lib-dynload/");
+}
+
 /* Names of Rust crates that no program can have. */
 static bool library_is_rust_path(const char *name)
 {

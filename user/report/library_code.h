@@ -8,6 +8,9 @@
 /* Is the file @path a C library, the library of a language, or an allocator? */
 bool library_is_file(const char *path);
 
+/* Is the file @path an interpreter or a part of one: it runs code that a perf map may name? */
+bool library_is_interpreter(const char *path);
+
 /*
  * Is @s, which has a function, code of the library of a language: std:: and operator new of C++; alloc::, core:: and
  * std:: of Rust; the run-time libraries of D and Ada; functions of a C library that was linked into the program?

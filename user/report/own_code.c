@@ -124,6 +124,31 @@ static int own_look(struct own_search *s, u32 i, struct own_code *out)
 	return err;
 }
 
+/* What the interpreter *@out allocates is for the code that it runs, which a perf map names: take that. */
+static int own_look_interpreted(struct own_search *s, struct own_code *out)
+{
+	const struct module *m = module_get(s->report->modules, out->ref.module);
+	u32 number = out->number - out->inlined;
+	int err = 0;
+
+	if (!out->symbol || !m || !library_is_interpreter(m->path))
+		return 0;
+	for (u32 i = out->frame; i < s->stack->nr_frames && !err; i++) {
+		struct code_ref ref = s->stack->frames[i];
+		const struct symbol *symbols;
+		size_t nr;
+
+		err = report_symbols(s->report, ref, &symbols, &nr);
+		if (!err && nr && symbols->function && !code_ref_is_folded(ref) &&
+		    !module_get(s->report->modules, ref.module)) {
+			*out = (struct own_code){ ref, symbols, i, 0, number };
+			break;
+		}
+		number += (u32)nr;
+	}
+	return err;
+}
+
 int own_code_find(const struct report *r, const struct report_process *p, u64 id, struct own_code *out)
 {
 	struct own_search s = { .report = r, .process = p };
@@ -134,12 +159,13 @@ int own_code_find(const struct report *r, const struct report_process *p, u64 id
 		s.stack = stack_get(p->stacks, id);
 	for (u32 i = 0; s.stack && i < s.stack->nr_frames && !err; i++)
 		err = own_look(&s, i, out);
-	if (err < 0 || out->symbol)
-		return err < 0 ? err : 0;
-	*out = s.lineless.symbol ? s.lineless : s.unnamed.symbol ? s.unnamed : s.skipped;
+	if (err < 0)
+		return err;
+	if (!out->symbol)
+		*out = s.lineless.symbol ? s.lineless : s.unnamed.symbol ? s.unnamed : s.skipped;
 	if (!out->symbol)
 		*out = s.first;
-	return 0;
+	return own_look_interpreted(&s, out);
 }
 
 char *own_code_text(const struct report *r, const struct own_code *o, char text[OWN_PLACE_MAX])
@@ -147,7 +173,7 @@ char *own_code_text(const struct report *r, const struct own_code *o, char text[
 	const struct module *m = module_get(r->modules, o->ref.module);
 	const struct symbol *s = o->symbol;
 	char function[FUNCTION_MAX], file[FILE_MAX];
-	const char *path = s && s->file && s->line ? s->file : m ? module_name(m) : "";
+	const char *path = s && s->file && (s->line || !m) ? s->file : m ? module_name(m) : "";
 
 	*text = '\0';
 	if (!s)

@@ -117,6 +117,24 @@ static void libraries_and_named_wrappers_are_left_out(void **state)
 	is_named(999, "");
 }
 
+/* The memory of an interpreter is that of the code that it runs, if a perf map names that. */
+static void an_interpreter_allocates_for_its_code(void **state)
+{
+	const u64 compiled = 0x20000;
+
+	(void)state;
+	add_stack(20, STACK_COMPLETE, 0x100, compiled, 0x230);
+	is_named(20, "make_node (list.c:42)");
+	assert_int_equal(module_add(modules, "/usr/bin/python3.12", NULL, 0, &mapping.module), 0);
+	add_stack(21, STACK_COMPLETE, 0x110, 0x100, compiled, 0x210, compiled, 0x230);
+	is_named(21, "remember (a.py)");
+	add_stack(22, STACK_COMPLETE, 0x110, 0x210, 0x230);
+	is_named(22, "grow (vec.h:7)");
+	assert_true(library_is_interpreter("/usr/lib/libpython3.11.so.1.0"));
+	assert_true(library_is_interpreter("/usr/lib/python3.11/lib-dynload/_ctypes.so"));
+	assert_false(library_is_interpreter("/usr/lib/python3/dist-packages/numpy/core/_multiarray.so"));
+}
+
 /* Many callers and many sizes make a wrapper; a constructor has many callers, and one size. */
 static void wrappers_are_found_by_structure(void **state)
 {
@@ -139,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { TEST(names_tell_libraries), TEST(bare_names),
 					    TEST(libraries_and_named_wrappers_are_left_out),
+					    TEST(an_interpreter_allocates_for_its_code),
 					    TEST(wrappers_are_found_by_structure) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
