@@ -316,6 +316,25 @@ taking() {
 # has_callers: the data of the page have callers of $TARGET
 has_callers() { curl -fsS "$URL/data?pid=$TARGET" | jq -e '.live and .processes[0].callers.nr > 0' >/dev/null; }
 
+# verdict_time: when the verdict of the page was found, in ns
+verdict_time() { jq -r '.time_ns - .verdict_age_ns' data.json; }
+
+# has_held: the verdict of the page has blocks of $TARGET that are held
+has_held() { curl -fsS -o data.json "$URL/data" && jq -e '.processes[0].scan.reachable.blocks > 900' data.json >/dev/null; }
+
+# bats test_tags=full
+@test "metrics: a process that grows after its first verdict has a new one at once on its page" {
+	STEPPED=$T/elsewhere stepping
+	serving attach "$TARGET" --scan
+	curl -fsS -o data.json "$URL/data"
+	jq -e '.processes[0].totals.live_blocks == 0 and .verdict_age_ns >= 0' data.json
+	first=$(verdict_time)
+	step "held 1000000"
+	wait_for has_held
+	# Without growth it would be a minute.
+	[ "$(($(verdict_time) - first))" -lt 60000000000 ]
+}
+
 # has_row JQ: is it true of the row of $TARGET on the page of system?
 has_row() { curl -fsS -o row.json "$URL/data" && jq -e ".processes[] | select(.pid == $TARGET) | $1" row.json >/dev/null; }
 
@@ -323,7 +342,7 @@ has_row() { curl -fsS -o row.json "$URL/data" && jq -e ".processes[] | select(.p
 @test "metrics: attach serves a page that follows the process; system one of all, with links to those that are traced" {
 	swelling 65536
 	serving attach "$TARGET" --scan
-	# The first verdict may be of a moment before anything was lost: the page would keep it for a minute.
+	# The first verdict may be of a moment before anything was lost.
 	wait_for has_lost
 	wait_for has_callers
 	[ "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host: example.com' "$URL/data")" = 403 ]

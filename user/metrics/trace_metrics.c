@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/clock.h"
 #include "user/metrics/metrics_report.h"
 #include "user/metrics/metrics_table.h"
@@ -13,7 +14,13 @@
 #include "user/report/report.h"
 #include "user/session/session.h"
 
-static const u64 verdict_every_ns = 60000000000ULL, verdict_again_ns = 10000000000ULL;
+static const u64 verdict_every_ns = 60000000000ULL, verdict_again_ns = 10000000000ULL,
+		 verdict_soon_ns = 1000000000ULL;
+
+enum {
+	VERDICT_SHARE = 100, /* of the time goes to verdicts while the heap grows */
+	VERDICT_GROWTH = 8,  /* the heap has grown by such a part of it since the last one */
+};
 
 struct trace_verdict {
 	pid_t pid;
@@ -31,6 +38,7 @@ struct trace_taking {
 	bool is_data; /* the data of the page alone */
 	size_t nr_processes;
 	bool has_verdicts; /* of any process */
+	u64 live_bytes;	   /* of all */
 };
 
 int trace_metrics_init(struct trace_metrics *tm, const char *address, const char *url, u32 top,
@@ -71,6 +79,7 @@ static int trace_metrics_remember(void *ctx, const struct report *r)
 		const struct report_process *p = &r->processes[i];
 		struct trace_verdict *v = find_verdict(tm, p->target->pid);
 
+		tm->scan_bytes += heap_live_bytes(p->heap);
 		if (!p->leaks || !p->leaks->has_verdict)
 			continue;
 		if (!v && tm->nr_verdicts < TRACE_METRICS_VERDICTS)
@@ -90,8 +99,33 @@ static int scan_if_older(struct trace_taking *k, u64 age_ns)
 	if (!k->tm->wants_scan || (k->tm->scan_ns && now_ns - k->tm->scan_ns < age_ns))
 		return 0;
 	session_scan(k->session, NULL, false);
-	k->tm->scan_ns = now_ns;
+	k->tm->scan_ns = clock_now_ns();
+	k->tm->scan_cost_ns = k->tm->scan_ns - now_ns;
+	k->tm->scan_bytes = 0;
 	return session_show(k->session, 0, trace_metrics_remember, k);
+}
+
+static int trace_metrics_look(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		k->has_verdicts |= r->processes[i].leaks != NULL;
+		k->live_bytes += heap_live_bytes(r->processes[i].heap);
+	}
+	return 0;
+}
+
+/* How old may a verdict be that was found before trace_metrics_look()? If the heap grows, it is soon wrong. */
+static u64 trace_metrics_age(const struct trace_metrics *tm, bool has_verdicts, u64 live_bytes)
+{
+	u64 soon_ns = tm->scan_cost_ns * VERDICT_SHARE;
+
+	if (has_verdicts && live_bytes <= tm->scan_bytes + tm->scan_bytes / VERDICT_GROWTH)
+		return verdict_every_ns;
+	if (!has_verdicts || soon_ns > verdict_again_ns)
+		return verdict_again_ns;
+	return soon_ns > verdict_soon_ns ? soon_ns : verdict_soon_ns;
 }
 
 /* ---- the table ---- */
@@ -120,7 +154,9 @@ static int trace_metrics_fill_table(void *ctx, struct metrics_table *t)
 	int err;
 
 	k->table = t;
-	err = scan_if_older(k, k->tm->nr_verdicts ? verdict_every_ns : verdict_again_ns);
+	err = session_show(k->session, 0, trace_metrics_look, k);
+	if (!err)
+		err = scan_if_older(k, trace_metrics_age(k->tm, k->tm->nr_verdicts, k->live_bytes));
 	if (!err)
 		err = session_show(k->session, 0, take_table, k);
 	for (size_t i = 0; i < t->nr_processes && !err; i++)
@@ -136,15 +172,6 @@ static int trace_metrics_take_profile(void *ctx, const struct report *r)
 
 	k->nr_processes = r->nr_processes;
 	return r->nr_processes ? pprof_add(k->profile, r) : 0;
-}
-
-static int trace_metrics_look(void *ctx, const struct report *r)
-{
-	struct trace_taking *k = ctx;
-
-	for (size_t i = 0; i < r->nr_processes; i++)
-		k->has_verdicts |= r->processes[i].leaks != NULL;
-	return 0;
 }
 
 /* A profile of leaks has new verdicts where there are none: a report has dropped them. */
@@ -211,9 +238,9 @@ static int trace_metrics_write_page(void *ctx, const struct profile_key *key, FI
 	k->page = out;
 	k->is_data = key->kind == CHANNEL_PAGE_DATA;
 	/* Somebody looks: a verdict is at most a minute old, and there is one again if a report has dropped it. */
-	err = session_show(k->session, key->pid, trace_metrics_look, k);
+	err = session_show(k->session, 0, trace_metrics_look, k);
 	if (!err)
-		err = scan_if_older(k, k->has_verdicts ? verdict_every_ns : verdict_again_ns);
+		err = scan_if_older(k, trace_metrics_age(k->tm, k->has_verdicts, k->live_bytes));
 	if (err)
 		return err;
 	return trace_metrics_show(k, key, trace_metrics_take_page, why);

@@ -15,6 +15,7 @@ struct trace_metrics {
 	u32 top;			/* callers of each process; 0 = all */
 	bool wants_scan;		/* verdicts now and then, not only at the end */
 	u64 scan_ns;			/* when the last one was found; 0 = never */
+	u64 scan_cost_ns, scan_bytes;	/* how long that took; live bytes of then */
 	struct trace_verdict *verdicts; /* owned; of processes, because a report forgets them */
 	u32 nr_verdicts;
 };
