@@ -124,7 +124,7 @@ static int own_look(struct own_search *s, u32 i, struct own_code *out)
 	return err;
 }
 
-/* What the interpreter *@out allocates is for the code that it runs, which a perf map names: take that. */
+/* An interpreter allocates for the code that it runs. If *@out is in one, take the function that a perf map names. */
 static int own_look_interpreted(struct own_search *s, struct own_code *out)
 {
 	const struct module *m = module_get(s->report->modules, out->ref.module);

@@ -10,6 +10,7 @@
 #include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
 #include "user/scan/scan_shapes.h"
+#include "user/scan/scan_unmap.h"
 
 enum {
 	FIRST_BLOCKS = 1024,

@@ -108,8 +108,6 @@ u32 scan_lookup(const struct scan *s, taddr_t p);
 u64 scan_block_size(const struct scan *s, u32 block);
 /* Apply the events of scan_event() to the blocks. 0, -ENOMEM or -EOVERFLOW. */
 int scan_apply_drained(struct scan *s) __must_check;
-/* scan_unmap.c: what was unmapped is taken from the blocks, and these events go. They are still in order of time. */
-void scan_unmap_drained(struct scan *s);
 /* The block that starts at @addr, or BLOCK_NONE. */
 u32 scan_find_start(const struct scan *s, taddr_t addr);
 /* The span that contains @p, or NULL. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Mappings that were unmapped between the copy of the books and the stop: cuts the blocks that they were, in order. */
+#include "user/scan/scan_unmap.h"
+
 #include "user/scan/scan_state.h"
 
 enum {
@@ -7,7 +9,7 @@ enum {
 	MAX_LOOKS = 1 << 22, /* at earlier events, while the target stands: some 10 ms */
 };
 
-/* What unmapping [@start, @end) leaves of [*@addr, *@addr + *@size): 1 = a part, 0 = nothing, -1 = two parts. */
+/* Take [@start, @end) from [*@addr, *@addr + *@size). 1: a part is left; 0: nothing; -1: two parts. */
 static int scan_unmap_cut(taddr_t start, taddr_t end, taddr_t *addr, u64 *size)
 {
 	taddr_t last = *addr + *size;
