@@ -72,7 +72,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep gap callers server)
 
 .DELETE_ON_ERROR:
 .PHONY: all static check-fresh deps check-deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \
-        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-serve agent-size agent-32 bench bench-peers install uninstall clean help targets
+        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-serve agent-size agent-32 bench bench-peers install install-docs uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -403,9 +403,19 @@ install: all                     ## install heaptap, its manuals and completions
 	$(Q)! $(O)/heaptap --version >/dev/null 2>&1 || { $(foreach s,$(SHELLS),mkdir -p $(dir $(DESTINATION)/$(COMPLETION_$(s))) && \
 		$(O)/heaptap completion $(s) >$(DESTINATION)/$(COMPLETION_$(s)) &&) true; }
 
+# Below share/doc/heaptap as here, so that links between pages hold. Packages have this, too.
+DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md $(wildcard doc/*.md doc/*.svg doc/*.png) \
+	packaging/grafana-dashboard.json packaging/prometheus.yml $(wildcard packaging/kubernetes/*.yaml)
+UNITS = packaging/heaptap@.service packaging/heaptap-system.service
+
+install-docs:                    ## install the README, the pages of doc/, systemd units and the dashboard of Grafana
+	$(Q)$(foreach f,$(DOCUMENTS),install -D -m 644 $(f) $(DESTINATION)/share/doc/heaptap/$(f) &&) true
+	$(Q)$(foreach f,$(UNITS),install -D -m 644 $(f) $(DESTINATION)/lib/systemd/system/$(notdir $(f)) &&) true
+
 uninstall:                       ## remove what make install has put there
 	$(Q)rm -f $(DESTINATION)/bin/heaptap $(DESTINATION)/include/heaptap.h $(MANUALS:%=$(DESTINATION)/share/man/%) \
-		$(foreach s,$(SHELLS),$(DESTINATION)/$(COMPLETION_$(s)))
+		$(foreach s,$(SHELLS),$(DESTINATION)/$(COMPLETION_$(s))) $(UNITS:packaging/%=$(DESTINATION)/lib/systemd/system/%)
+	$(Q)rm -rf $(DESTINATION)/share/doc/heaptap
 
 clean:                           ## remove what was built
 	$(Q)rm -rf $(O)

@@ -29,12 +29,11 @@ root=$work/debian/heaptap
 doc=$root/usr/share/doc/heaptap
 
 fill_root() {
-	"${MAKE:-make}" -s -C "$top" O="$O" DESTDIR="$root" prefix=/usr install
+	"${MAKE:-make}" -s -C "$top" O="$O" DESTDIR="$root" prefix=/usr install install-docs
 	# Debian's zsh looks in a directory of its own.
 	mkdir -p "$root/usr/share/zsh"
 	mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
 	find "$root/usr/share/man" -type f -exec gzip -9n {} +
-	mkdir -p "$doc"
 	install -m 644 "$top/packaging/copyright" "$doc/copyright"
 	install -D -m 644 "$top/packaging/lintian-overrides" "$root/usr/share/lintian/overrides/heaptap"
 	gzip -9nc "$top/NEWS.md" >"$doc/changelog.gz"

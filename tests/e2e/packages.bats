@@ -32,6 +32,13 @@ Version: 1.2.3-1" ]
 	done
 	zcat root/usr/share/doc/heaptap/changelog.Debian.gz | head -1 | grep -qF 'heaptap (1.2.3-1)'
 	[ -s root/usr/share/doc/heaptap/copyright ]
+	# Each page that the README links to is beside it, and so is what to run as a service.
+	for page in $(grep -oE '\]\((doc|packaging)/[^)#]+' root/usr/share/doc/heaptap/README.md | cut -c3-); do
+		[ -s "root/usr/share/doc/heaptap/$page" ] || { echo "no $page"; return 1; }
+	done
+	[ -s root/usr/share/doc/heaptap/doc/faq.md ]
+	[ -s root/usr/share/doc/heaptap/packaging/grafana-dashboard.json ]
+	[ -s root/usr/lib/systemd/system/heaptap@.service ] && [ -s root/usr/lib/systemd/system/heaptap-system.service ]
 	root/usr/bin/heaptap run -q -o r.json -- "$T/leak"
 	jq -e '.processes[0].scan.definite.blocks == 32' r.json
 }
