@@ -417,6 +417,14 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	return buf;
 }
 
+/* Around the place @from that is the program's own, functions of the library of its language say nothing. */
+static bool caller_is_told(const struct own_code *from, const struct symbol *s)
+{
+	if (IS_AGENT || !from->symbol || !from->symbol->function || !s->function)
+		return true;
+	return !library_is_function(s) || library_is_function(from->symbol);
+}
+
 /* Join the names of @max functions of the stack @id, from the frame @from outwards. */
 static int join_callers(const struct report *r, const struct report_process *p, u64 id,
 			const struct own_code *from, int max, char *text, size_t size)
@@ -440,6 +448,8 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 			break;
 		for (size_t k = i == from->frame ? from->inlined : 0; k < nr && shown < max && used < size;
 		     k++) {
+			if (!caller_is_told(from, &symbols[k]))
+				continue;
 			used += (size_t)snprintf(
 				text + used, size - used, "%s%s", shown ? " < " : "",
 				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
