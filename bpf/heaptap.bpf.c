@@ -9,6 +9,22 @@
 const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
 
+enum { MOST_INSIDE_NS = 64 * 1024 }; /* in more the thread has slept, or others have run */
+
+/* A call returns: how long has it taken since the program at its entry, if no other one has run since? */
+static __always_inline void measure_inside(struct inflight *t, bool is_return)
+{
+	u64 from_ns = t->entered_ns, ns = bpf_ktime_get_ns() - from_ns;
+
+	t->entered_ns = 0;
+	if (!is_return || !from_ns || ns > MOST_INSIDE_NS)
+		return;
+	__sync_fetch_and_add(&state.inside_ns, ns);
+	__sync_fetch_and_add(&state.nr_inside, 1);
+	if (!state.least_inside_ns || ns < state.least_inside_ns)
+		state.least_inside_ns = ns;
+}
+
 static __always_inline int begin_alloc(struct pt_regs *ctx, enum stack_how how)
 {
 	u64 cookie = probe_cookie(ctx);
@@ -18,6 +34,8 @@ static __always_inline int begin_alloc(struct pt_regs *ctx, enum stack_how how)
 
 	if (t && p)
 		life_enter_alloc(call_at(ctx), t, probe, p, how);
+	if (t && state.is_measured)
+		t->entered_ns = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -35,12 +53,14 @@ int enter_alloc_unrolled(struct pt_regs *ctx)
 }
 
 /* A call ends whose stack pointer at entry was @sp. */
-static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
+static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp, bool is_return)
 {
 	u32 probe = (u32)cookie;
 	struct inflight *t = thread_returning(cookie);
 	const struct call_probe *p = bpf_map_lookup_elem(&probes, &probe);
 
+	if (t && state.is_measured)
+		measure_inside(t, is_return);
 	if (t && p)
 		life_leave(call_at(ctx), t, probe, p, sp);
 	/* Heaptap traces the thread by ptrace meanwhile, and discards the signal. */
@@ -56,14 +76,14 @@ int leave_call(struct pt_regs *ctx)
 	u32 probe = (u32)cookie;
 	const struct call_probe *p = bpf_map_lookup_elem(&probes, &probe);
 
-	return p ? leave(ctx, cookie, call_sp_inside(call_at(ctx), p)) : 0;
+	return p ? leave(ctx, cookie, call_sp_inside(call_at(ctx), p), true) : 0;
 }
 
 /* On the ret instructions of a function, where a uretprobe would do harm: the return address is not popped yet. */
 SEC("uprobe")
 int at_ret(struct pt_regs *ctx)
 {
-	return leave(ctx, probe_cookie(ctx), REGS_SP(ctx));
+	return leave(ctx, probe_cookie(ctx), REGS_SP(ctx), false);
 }
 
 /* @how: 0 = without a stack. */
@@ -76,6 +96,8 @@ static __always_inline int begin_free(struct pt_regs *ctx, u32 how)
 
 	if (t && p)
 		life_enter_free(call_at(ctx), t, probe, p, how);
+	if (t)
+		t->entered_ns = 0;
 	return 0;
 }
 

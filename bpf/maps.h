@@ -62,9 +62,8 @@ struct source_config {
 };
 
 /*
- * Names of programs, as a machine that reads comm byte by byte. Its state is a set of bits, at first @begins. A byte
- * leads from each bit of steps[byte] to the next one, and from each bit of @stays to itself. A name is chosen if its
- * last byte leads to a bit of @ends.
+ * Names of programs, as a machine that reads comm byte by byte. In a set of bits, at first @begins, a byte leads from
+ * each bit of steps[byte] to the next one, and of @stays to itself. The last byte of a chosen name leads to @ends.
  */
 struct chosen_names {
 	u64 begins, stays, ends;
@@ -92,6 +91,7 @@ struct source_state {
 	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
 	u64 nr_own_runs, nr_own_calls; /* for calls of targets, while is_measured: programs, their events */
+	u64 inside_ns, nr_inside, least_inside_ns; /* likewise: as in struct probe_runs */
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
 	u64 generation;		     /* grows with each change of any process's mappings or tables */
 };

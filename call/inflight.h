@@ -76,6 +76,7 @@ struct inflight {
 	u32 next_held; /* grows; the slot for the next block */
 	u32 choice;    /* enum call_choice: of the call that is about to be entered */
 	u32 distance;  /* likewise, as in an event: where blocks are sampled */
+	u64 entered_ns; /* likewise: when the program at the entry of the latest call was over; 0 = not known */
 	struct inflight_held held[INFLIGHT_HELD];
 	struct inflight_level levels[INFLIGHT_LEVELS];
 };

@@ -670,8 +670,12 @@ static void stop_measuring(struct bpf_source *s)
 static int source_bpf_measure(struct source *source, bool is_on, struct probe_runs *out)
 {
 	struct bpf_source *s = source_bpf_self(source);
-	const struct source_state *state = s->programs.state;
-	struct probe_runs now = { .nr_own = state->nr_own_runs, .nr_calls = state->nr_own_calls };
+	struct source_state *state = s->programs.state;
+	struct probe_runs now = { .nr_own = state->nr_own_runs,
+				  .nr_calls = state->nr_own_calls,
+				  .inside_ns = state->inside_ns,
+				  .nr_inside = state->nr_inside,
+				  .least_inside_ns = state->least_inside_ns };
 	int err;
 
 	/* Each place has a program of its own, which nobody keeps. */
@@ -682,7 +686,9 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 		err = programs_add_runs(&s->late[i], &now);
 	if (!is_on)
 		stop_measuring(s);
-	s->programs.state->is_measured = is_on;
+	if (is_on)
+		state->least_inside_ns = 0;
+	state->is_measured = is_on;
 	if (err)
 		return err;
 	probe_runs_between(out, &s->runs, &now, &s->way);
