@@ -53,6 +53,20 @@ all_equal() {
 	ends_well
 }
 
+# After a mass delete such extents are most of those that the tree begins with.
+@test "census: jemalloc: while a thread gives free pages back (T11)" {
+	on_library libjemalloc
+	start env MALLOC_CONF=narenas:1,dirty_decay_ms:-1 LD_PRELOAD="$PRELOAD" "$T/purging"
+	TARGET=$PID
+	wait_for grep -q '^purging$' "$BATS_TEST_TMPDIR/env.out"
+	census
+	grep -q '64-bit, jemalloc' "$text"
+	[ "$(grep -c ',20480,live' "$list")" -eq 256 ]
+	adds_up
+	none_is_lost
+	untouched "$TARGET"
+}
+
 # bats test_tags=full
 @test "census: jemalloc: of a core" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"

@@ -64,12 +64,14 @@ bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page
 	if (!out->size || out->size >> 47 || out->addr >> 47 || page < (out->addr & ~(taddr_t)(PAGE - 1)) ||
 	    page - (out->addr & ~(taddr_t)(PAGE - 1)) >= out->size)
 		return false;
+	/* While a thread gives free pages back to the kernel, their extents are active, and have no class. */
+	if (out->state == JEMALLOC_ACTIVE && out->class >= NO_CLASS)
+		out->state = JEMALLOC_DIRTY;
 	/* An extent without blocks has no class. The word of its last page may have an old one. */
 	if (out->state != JEMALLOC_ACTIVE)
 		return out->class >= NO_CLASS;
 	is_last = !out->is_slab && page - (out->addr & ~(taddr_t)(PAGE - 1)) >= PAGE;
-	if ((out->class != word >> 48 && !is_last) || out->is_slab != (word & JEMALLOC_IS_SLAB) ||
-	    out->class >= NO_CLASS)
+	if ((out->class != word >> 48 && !is_last) || out->is_slab != (word & JEMALLOC_IS_SLAB))
 		return false;
 	return jemalloc_class_bytes(out->class) <= out->size &&
 	       (!out->is_slab || out->class < JEMALLOC_NR_SMALL);
