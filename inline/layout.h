@@ -51,9 +51,18 @@ struct piece_control { /* private to each process; all zero in a forked child, w
 	u64 is_on;     /* piece_is_on */
 };
 
-enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET /* a ret instruction */ };
+enum piece_kind {
+	PIECE_ALLOC,
+	PIECE_FREE,
+	PIECE_INTERNAL_CALL,
+	PIECE_RET, /* a ret instruction */
+	PIECE_END, /* _exit() */
+};
 /* A stub tells the piece the index of the function and, above these bits, why it was called: enum piece_kind. */
 enum { PIECE_KIND_SHIFT = 16 };
+
+/* The end of the process, which waits for heaptap there. PIECE_ENDS is the target's word, all others are heaptap's. */
+enum piece_end { PIECE_END_UNSEEN, PIECE_END_WATCHED, PIECE_ENDS, PIECE_MAY_END };
 
 struct piece_probe {
 	struct call_probe call;
@@ -74,7 +83,8 @@ struct piece_shared {
 	u32 is_full;	  /* no more of them can be mapped */
 	u64 sample_bytes; /* between samples, in the mean; 0 = all calls are recorded */
 	u64 sample_seed;
-	u64 nr_buckets; /* of sampled blocks; a power of two */
+	u32 end, reserved; /* enum piece_end */
+	u64 nr_buckets;	   /* of sampled blocks; a power of two */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */

@@ -665,6 +665,19 @@ static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, 
 	return enter_with(regs, slot, stack);
 }
 
+/* The process ends: until heaptap traces it by ptrace, which lets it have a last verdict. */
+static __attribute__((noinline)) bool wait_at_end(void)
+{
+	struct piece_wait w = wait_begin();
+	u32 *end = &shared()->end, watched = PIECE_END_WATCHED;
+
+	if (__atomic_compare_exchange_n(end, &watched, PIECE_ENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		while (__atomic_load_n(end, __ATOMIC_RELAXED) == PIECE_ENDS && wait_goes_on(&w))
+			;
+	wait_end(&w);
+	return false;
+}
+
 /*
  * A function is entered, or is about to return, or the C library calls free for itself. Whatever is called from here is
  * called last: so no call needs a stack frame here.
@@ -678,7 +691,7 @@ bool piece_enter(struct piece_regs *regs)
 		sample_go_on();
 		return false;
 	}
-	if (shared()->sample_bytes) {
+	if (shared()->sample_bytes && regs_kind(regs) != PIECE_END) {
 		choice = sample_choose(regs);
 		if (choice == CALL_NONE)
 			return false;
@@ -687,7 +700,7 @@ bool piece_enter(struct piece_regs *regs)
 	}
 	slot = regs_kind(regs) <= PIECE_FREE && regs_probe(regs)->shape ? plain_hold(regs) : NULL;
 	if (!slot)
-		return enter_any(regs);
+		return regs_kind(regs) == PIECE_END ? wait_at_end() : enter_any(regs);
 	if (!slot_place(slot)->thread.calls.nr && wants_stack(regs))
 		return enter_with_stack(regs, slot);
 	return enter_with(regs, slot, STACK_NONE);

@@ -283,6 +283,25 @@ copied() {
 	done
 }
 
+# A last verdict needs no breakpoint in code that may be moved.
+@test "faults: a target of inline that moves its code lives, and has its verdict at its end (T3)" {
+	local how
+	with_bpf_only "a process that calls _exit() is waited for"
+	unset HEAPTAP_NO_CODE
+	for how in private shared; do
+		mkfifo "$BATS_TEST_TMPDIR/$how"
+		start bash -c "exec '$T/remaps' '$how' wait <>'$BATS_TEST_TMPDIR/$how'"
+		TARGET=$PID
+		attached -b inline "$TARGET"
+		copies "$how"
+		ended "$TARGET" 0
+		ended "$TAP" 0
+		nothing_lost
+		is .scan.partial true
+		is .exit.code 0
+	done
+}
+
 # Such a program has no copy of our code.
 @test "faults: a target that ends by a breakpoint of its own is not said to have copied code (T3)" {
 	remapping own

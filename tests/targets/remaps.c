@@ -62,16 +62,10 @@ static int find_code(uintptr_t *start, size_t *len)
 	return err;
 }
 
-/* The call returns to code that is the same as before. */
-static void move_code(int sharing)
+/* Move the code in [@start, @start + @len). The call returns to code that is the same as before. */
+static void move_range(uintptr_t start, size_t len, int sharing)
 {
-	uintptr_t start;
-	size_t len;
-	char *copy;
-
-	if (find_code(&start, &len))
-		fail("no code of the C library");
-	copy = mmap(NULL, len, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+	char *copy = mmap(NULL, len, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		fail("mmap");
 	memcpy(copy, (const void *)start, len);
@@ -80,6 +74,18 @@ static void move_code(int sharing)
 	__builtin___clear_cache(copy, copy + len);
 	if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED)
 		fail("mremap");
+}
+
+/* A tracer may have split its mapping. Memory that was moved has no name of the library any more. */
+static void move_code(int sharing)
+{
+	uintptr_t start;
+	size_t len, nr = 0;
+
+	for (; !find_code(&start, &len); nr++)
+		move_range(start, len, sharing);
+	if (!nr)
+		fail("no code of the C library");
 }
 
 #ifdef __x86_64__

@@ -112,7 +112,8 @@ static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct co
 	static const enum code_kind kinds[] = { [PIECE_ALLOC] = CODE_ENTRY,
 						[PIECE_FREE] = CODE_ENTRY,
 						[PIECE_INTERNAL_CALL] = CODE_CALL,
-						[PIECE_RET] = CODE_RET };
+						[PIECE_RET] = CODE_RET,
+						[PIECE_END] = CODE_ENTRY };
 	u8 body[INJECT_MAX_BODY + INJECT_MAX_ROOM];
 	const struct inject_site *site = &p->sites[at];
 	u32 indexes[MAX_SHARING];

@@ -179,8 +179,10 @@ static void see_named(struct finder *f, const struct elf_symbol *sym)
 	if (f->options->wants_tracers && f->elf->word_size == 8 && sym->type == STT_FUNC &&
 	    !strcmp(sym->name, "ptrace"))
 		f->list->ptrace = sym->value;
-	if (!IS_AGENT && f->options->wants_end && sym->type == STT_FUNC && !strcmp(sym->name, "_exit"))
+	if (!IS_AGENT && f->options->wants_end && sym->type == STT_FUNC && !strcmp(sym->name, "_exit")) {
 		f->list->end = sym->value;
+		f->list->end_len = sym->size;
+	}
 	if ((IS_AGENT || f->options->wants_exits) && sym->type == STT_FUNC)
 		see_place(f, sym);
 	see_ignore(f->list, sym);

@@ -37,7 +37,7 @@ struct probe_list {
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
 	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
-	u64 end;	  /* _exit(), if wants_end; 0 = not in this file */
+	u64 end, end_len; /* _exit(), if wants_end; 0 = not in this file */
 	u64 ignores[3];	  /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
 	/*
 	 * With wants_exits, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look

@@ -28,7 +28,8 @@ static bool site_of(const struct call_probe *probes, const struct probed_file *f
 	static const enum piece_kind kinds[] = { [POINT_INTERNAL_CALL] = PIECE_INTERNAL_CALL,
 						 [POINT_FREE] = PIECE_FREE,
 						 [POINT_RET] = PIECE_RET,
-						 [POINT_ALLOC] = PIECE_ALLOC };
+						 [POINT_ALLOC] = PIECE_ALLOC,
+						 [POINT_END] = PIECE_END };
 	bool is_call = point->kind == POINT_INTERNAL_CALL, is_ret = point->kind == POINT_RET;
 	u32 nr = is_call ? (u32)f->list.internal_site : point->probe - f->first_probe;
 	const struct probe_site *site = &f->list.sites[nr];
@@ -36,6 +37,14 @@ static bool site_of(const struct call_probe *probes, const struct probed_file *f
 	/* The piece itself sees to return addresses. */
 	if (point->kind == POINT_RETURN || point->kind >= POINT_NOTE)
 		return false;
+	if (point->kind == POINT_END) {
+		*out = (struct inject_site){ .addr = point->vaddr,
+					     .start = point->vaddr,
+					     .len = f->list.end_len,
+					     .kind = PIECE_END,
+					     .name = "_exit" };
+		return true;
+	}
 	*out = (struct inject_site){ .addr = point->vaddr,
 				     .start = is_ret ? site->start : point->vaddr,
 				     .len = is_call ? code_native()->jump_bytes : site->end - site->start,
@@ -264,7 +273,9 @@ int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *pr
 		err = 0;
 		if (find_room(&out[bad], elf))
 			continue;
-		if (is_convertible(out, *nr, &out[bad], f))
+		if (out[bad].kind == PIECE_END)
+			out[bad] = out[--*nr];
+		else if (is_convertible(out, *nr, &out[bad], f))
 			see_at_return(out, nr, probes, out[bad].index);
 		else if (!find_hop(&out[bad], elf))
 			return -ENOTSUP;

@@ -32,6 +32,7 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
 enum { FEW_CPUS = 4 };
 #define MAX_WAIT_NS (500ULL * 1000 * 1000)
 #define OWN_WAIT_NS (5ULL * 1000 * 1000 * 1000)
+#define END_WAIT_NS (100ULL * 1000 * 1000)
 
 static bool wants_sequence(void)
 {
@@ -226,6 +227,9 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
 	t->shared->is_paused = t->is_paused;
+	/* Who is followed is traced by ptrace; and a thread that waits has one CPU, while heaptap needs another one. */
+	if (o->wants_end && !o->max_followed && t->shared->nr_cpus > 1)
+		t->shared->end = PIECE_END_WATCHED;
 	inline_target_begin_samples(t, o);
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
@@ -292,8 +296,8 @@ int inline_target_leave(struct inline_target *t)
 
 bool inline_target_needs_poll(const struct inline_target *t)
 {
-	return t->rings && (rings_are_filling(t->rings) || inline_room_wants(t) ||
-			    (t->stacks && inline_stacks_wants_look(t->stacks)));
+	return t->rings && (t->shared->end == PIECE_ENDS || rings_are_filling(t->rings) ||
+			    inline_room_wants(t) || (t->stacks && inline_stacks_wants_look(t->stacks)));
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)
@@ -331,7 +335,7 @@ void inline_target_lose(struct inline_target *t)
 	inline_target_unmap(t);
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
-	t->poll_stamp = t->next_room_ns = 0;
+	t->poll_stamp = t->next_room_ns = t->end_ns = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
 	t->has_twins = t->is_leaving = t->is_open = false;
@@ -552,9 +556,34 @@ void inline_target_begin_poll(struct inline_target *t)
 	t->poll_stamp = t->rings ? rings_now(t->rings) : 0;
 }
 
+/*
+ * If the process is about to end, and a thread waits for us, tell it by a record, once. The thread goes on when we
+ * trace it by ptrace, or some time later.
+ */
+static int inline_target_look_at_end(struct inline_target *t, const struct sink *sink)
+{
+	const struct process_event ev = {
+		.h = { .kind = EVENT_MAPS, .flags = EVENT_ENDING, .pid = (u32)t->pid, .tid = (u32)t->pid },
+		.time_ns = clock_now_ns()
+	};
+
+	if (__atomic_load_n(&t->shared->end, __ATOMIC_ACQUIRE) != PIECE_ENDS)
+		return 0;
+	if (!t->end_ns)
+		t->end_ns = ev.time_ns + END_WAIT_NS;
+	else if (!proc_is_our_tracee(t->pid) && ev.time_ns < t->end_ns)
+		return 0;
+	else
+		__atomic_store_n(&t->shared->end, PIECE_MAY_END, __ATOMIC_RELEASE);
+	return t->shared->end == PIECE_ENDS ? sink->record(sink->ctx, &ev.h, sizeof(ev)) : 0;
+}
+
 int inline_target_poll_begun(struct inline_target *t, const struct sink *sink)
 {
-	return t->rings ? poll_rings(t, sink, POLL_UNTIL, t->poll_stamp) : 0;
+	int nr = t->rings ? poll_rings(t, sink, POLL_UNTIL, t->poll_stamp) : 0;
+	int err = t->rings && nr >= 0 ? inline_target_look_at_end(t, sink) : 0;
+
+	return err ? err : nr;
 }
 
 struct losses inline_target_losses(const struct inline_target *t)

@@ -54,6 +54,7 @@ struct inline_target {
 	u64 next_look_ns; /* by that */
 	bool wants_look;  /* it looks at once; set by another thread */
 	bool is_limited;  /* by what that thread has found, which alone uses this */
+	u64 end_ns;	  /* a thread waits so long at the end of the process; 0 = none does */
 	u64 next_room_ns; /* when inline_room_look() tries again, after an error */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
@@ -124,7 +125,10 @@ bool inline_target_is_intact(const struct inline_target *t, taddr_t start, taddr
 
 /* A poll begins: later calls are left to the next one. Forks that came before are known from here on. */
 void inline_target_begin_poll(struct inline_target *t);
-/* Deliver what its threads had written by then. Returns how many records, or an error. */
+/*
+ * Deliver what its threads had written by then, and whether the process is about to end: EVENT_ENDING. Returns how many
+ * records, or an error.
+ */
 int inline_target_poll_begun(struct inline_target *t, const struct sink *sink);
 /* Deliver what its threads have written. @is_over: it writes no more. Returns how many records, or an error. */
 int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over);

@@ -165,6 +165,8 @@ static int list_points(const struct placing *p, struct probed_file *f)
 	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE; kind++)
 		for (size_t i = 0; i < list->nr; i++)
 			add_site_points(p, f, kind, i);
+	if (!IS_AGENT && list->end)
+		placing_add_point(f, POINT_END, list->end, 0);
 	for (u32 i = 0; i < f->nr_notes; i++)
 		f->points[f->nr_points++] = (struct probe_point){ .vaddr = f->note_places[i],
 								  .probe = f->first_note + i,
@@ -173,8 +175,6 @@ static int list_points(const struct placing *p, struct probed_file *f)
 		placing_add_point(f, POINT_HOOK, list->linker_hook, 0);
 	if (list->ptrace)
 		placing_add_point(f, POINT_PTRACE, list->ptrace, 0);
-	if (!IS_AGENT && list->end)
-		placing_add_point(f, POINT_END, list->end, 0);
 	if (list->exit)
 		placing_add_point(f, POINT_EXIT, list->exit, 0);
 	if (list->clone)

@@ -18,10 +18,10 @@ enum probe_point_kind {
 	POINT_RETURN,	     /* entry of a function whose end is seen at its return address */
 	POINT_RET,	     /* a ret instruction */
 	POINT_ALLOC,	     /* entry of a function that allocates */
+	POINT_END,	     /* _exit() of the C library, if BPF tells of the lives of processes */
 	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
 	POINT_PTRACE,	     /* ptrace() of the C library; BPF only */
-	POINT_END,	     /* _exit() of the C library; BPF only */
 	POINT_EXIT,	     /* exit(); ptrace only, like the next two */
 	POINT_CLONE,	     /* clone() of the C library */
 	POINT_LEAK_CHECK,    /* LeakSanitizer begins to look for leaks */
