@@ -120,9 +120,12 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	if ((ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END) && shared()->sample_bytes &&
 	    !note_sampled(ev))
 		return false;
+	__atomic_store_n(&r->is_telling, 1, __ATOMIC_RELAXED);
 	/* A call after the end of the trace is no loss. */
-	if (!hook_of(c)->has_room && !has_room(r, 1))
+	if (!hook_of(c)->has_room && !has_room(r, 1)) {
+		__atomic_store_n(&r->is_telling, 0, __ATOMIC_RELAXED);
 		return !is_on();
+	}
 	/* First, because a number of the sequence would wait for all that was written before. */
 	rec->stamp = next_stamp();
 	rec->kind = ev->h.kind;
@@ -134,6 +137,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->size = ev->size;
 	rec->stack = ev->stack;
 	ring_add(r, 1);
+	__atomic_store_n(&r->is_telling, 0, __ATOMIC_RELAXED);
 	fetch_ahead(r, written + 1);
 	return true;
 }
@@ -197,9 +201,12 @@ static inline __attribute__((always_inline)) void hook_begin(struct piece_hook *
 	h->has_stacks = false;
 }
 
-/* A hook that was left by a jump has left things half done. */
+/* A hook that was left by a jump has left things half done. A call that was no longer listed is a loss, too. */
 static __attribute__((noinline)) void renew_place(const struct piece_hook *h, struct piece_place *place)
 {
+	if (h->ring->is_telling && !place->thread.calls.nr)
+		add_loss(&shared()->abandoned);
+	h->ring->is_telling = 0;
 	life_end(piece_call_of(h), &place->thread.calls);
 	memset(&place->thread.calls, 0, sizeof(place->thread.calls));
 	place->walk.low = place->walk.high = 0;

@@ -9,6 +9,8 @@
 enum { NO_THREAD = PIECE_MAX_THREADS };
 /* Of the table of keys, for one thread: where it is nearly full, a thread without a place must not pay for a search. */
 enum { MAX_LOOKS = 128 };
+/* Calls of a thread that are lost before it gets new places the first time; later so many times the square. */
+enum { FEW_LOST = 16, MAX_RENEWALS = 256 };
 
 /* Where in the table the search for @key begins. */
 static u32 first_slot(u64 key)
@@ -112,6 +114,40 @@ static u64 nested_key(u64 key, u32 nr)
 	return key + 2 * nr;
 }
 
+/* The places of a thread keep their calls, which return by any thread's look at all keys, and get no others. */
+static void thread_retire(u64 key)
+{
+	for (u32 i = 0; i <= PIECE_MAX_NESTED; i++) {
+		struct piece_key *k = find_key(nested_key(key, i), false);
+
+		if (k)
+			__atomic_store_n(&k->key, k->place | 1, __ATOMIC_RELEASE);
+	}
+}
+
+/*
+ * All places of a thread have hooks. Jumps may have left these for good, from elsewhere on the stack than the thread
+ * has its calls now; or coroutines wait in them. After some lost calls the thread gets new places. NO_THREAD: not yet.
+ */
+static u32 thread_renew(u64 key, u64 hook)
+{
+	u32 at = find_thread(key, false), nr;
+	struct piece_thread *t = &place_at(at % PIECE_MAX_THREADS)->thread;
+
+	if (at == NO_THREAD)
+		return at;
+	nr = t->nr_renewals + 1;
+	if (nr > MAX_RENEWALS || ++t->nr_lost < FEW_LOST * nr * nr)
+		return NO_THREAD;
+	thread_retire(key);
+	at = find_thread(key, true);
+	if (at == NO_THREAD)
+		return at;
+	t = &place_at(at)->thread;
+	t->nr_renewals = nr;
+	return place_hold(t, hook) ? at : NO_THREAD;
+}
+
 /* A place of the thread that no other hook has, for the hook at @hook. *@is_left: the last one was left by a jump. */
 static __attribute__((noinline)) u32 thread_begin(u64 hook, bool *is_left)
 {
@@ -128,5 +164,5 @@ static __attribute__((noinline)) u32 thread_begin(u64 hook, bool *is_left)
 		if (*is_left)
 			return at;
 	}
-	return NO_THREAD;
+	return thread_renew(key, hook);
 }

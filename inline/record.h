@@ -36,8 +36,9 @@ struct piece_stack {
 
 /* One thread's events. Positions count records and only grow. */
 struct piece_ring {
-	u64 written;	       /* by the target */
-	u64 read_seen;	       /* of read, when the target looked last: that one is in another CPU's cache */
+	u64 written;	/* by the target */
+	u64 is_telling; /* a hook is about to write a record; it was left by a jump if another one sees this */
+	u64 read_seen;	/* of read, when the target looked last: that one is in another CPU's cache */
 	_Alignas(64) u64 read; /* by heaptap */
 	_Alignas(64) struct piece_record records[PIECE_RING_RECORDS];
 };

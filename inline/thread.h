@@ -22,6 +22,7 @@ struct piece_thread {
 	u64 key;  /* as in the table of keys; written once */
 	u64 hook; /* the address of the registers of the hook that has it; 0 = none (inline/hold.h) */
 	u32 nr_pending;
+	u32 nr_lost, nr_renewals; /* calls without a place, and what came of them: thread_renew() */
 	struct piece_pending pending[PIECE_MAX_PENDING];
 	u64 drawn; /* piece_key.left right after the latest sampled call */
 	u64 mean;  /* of the distances that piece_key.left was drawn from */
@@ -49,8 +50,8 @@ struct piece_place {
 
 /* Key 0: free. PIECE_CLAIMED: a thread is about to write its own. */
 struct piece_key {
-	u64 key; /* thread pointer, plus twice the number of interrupted hooks, plus 1 */
-	u32 nr;	 /* of the place, and of the ring */
+	u64 key; /* thread pointer, plus twice the number of interrupted hooks, plus 1; or that of thread_retire() */
+	u32 nr; /* of the place, and of the ring */
 	u32 outer_probe;
 	u64 place, ring; /* where they are */
 	/* For samples (inline/sample.h). Stubs count here. */

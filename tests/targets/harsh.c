@@ -2,8 +2,8 @@
 /*
  * A program that is hard on code that comes into its calls of malloc. "align": accesses that are not aligned end it.
  * "counter": so does a read of the CPU's counter, in all threads. "small BYTES": it has a stack of so many bytes.
- * "jumps N": signals leave malloc and free by siglongjmp(), N times. "turns N": signals go on with another coroutine at
- * any moment, N times.
+ * "jumps N": signals leave malloc and free by siglongjmp(), N times. "deep N": so do they from many places on the stack,
+ * and many calls come later, at one place. "turns N": signals go on with another coroutine at any moment, N times.
  */
 #include "tests/targets/truth.h"
 
@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 enum { NR_PAIRS = 1000, NR_THREADS = 2, NR_COROUTINES = 8, SLOT = 64, STACK_SIZE = 1 << 16, TIMER_US = 60 };
+enum { NR_DEPTHS = 61, DEPTH_BYTES = 400, NR_LATER = 100000 };
 
 struct pool {
 	char memory[1 << 20] __attribute__((aligned(SLOT)));
@@ -196,6 +197,28 @@ static int run_jumps(int nr)
 	return 0;
 }
 
+/* Calls with so many bytes of the stack more in use, until a signal leaves them. */
+FN void pairs_below(size_t bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+
+	for (room[0] = 1; room[0];)
+		pair(32);
+}
+
+static int run_deep(int nr)
+{
+	signal(SIGALRM, jump);
+	if (!sigsetjmp(before, 1))
+		set_timer(TIMER_US);
+	if (nr_left < nr)
+		pairs_below((size_t)(nr_left % NR_DEPTHS + 1) * DEPTH_BYTES);
+	signal(SIGALRM, SIG_IGN);
+	for (int i = 0; i < NR_LATER; i++)
+		pair(32);
+	return 0;
+}
+
 static void turn(int sig)
 {
 	int from = current;
@@ -248,6 +271,8 @@ int main(int argc, char **argv)
 		status = run_small((size_t)nr);
 	else if (!strcmp(what, "jumps"))
 		status = run_jumps(nr);
+	else if (!strcmp(what, "deep"))
+		status = run_deep(nr);
 	else if (!strcmp(what, "turns"))
 		status = run_turns(nr);
 	expect("calls malloc %lu", nr_begun);
