@@ -919,3 +919,10 @@ mapped() {
 	traced -o "$BATS_TEST_TMPDIR/none.txt" -- "$T/leak"
 	fails grep -q '^Leaked blocks' "$BATS_TEST_TMPDIR/none.txt"
 }
+
+@test "leaks: a program that has no block at its end has its verdict without a stop" {
+	traced -- true
+	[ "$status" -eq 0 ]
+	is .scan.definite.blocks 0
+	is .scan.pause_ns 0
+}

@@ -323,6 +323,9 @@ static int leaks_read_process(struct finding *f, const struct leaks_options *o)
 	u32 nr_tries;
 	int err;
 
+	/* Nothing is there to judge, and nothing comes any more. */
+	if (o->is_ending && o->heap && !o->lister && !heap_totals(o->heap).live_blocks)
+		return 0;
 	for (;;) {
 		nr_tries = f->nr_tries;
 		err = leaks_read_moment(f, o);
