@@ -44,7 +44,7 @@ bool program_find_entry(struct program *p, pid_t pid, bool is_32bit)
 {
 	u64 interp = 0;
 
-	p->has_new_code = false;
+	p->has_new_code = p->is_told = false;
 	return !proc_auxv(&interp, pid, is_32bit, AT_BASE) && interp &&
 	       !proc_auxv(&p->entry, pid, is_32bit, AT_ENTRY);
 }
@@ -68,6 +68,7 @@ int program_copy(struct program *p, struct places *places, pid_t pid, const stru
 		return err;
 	p->entry = parent->entry;
 	p->has_new_code = parent->has_new_code;
+	p->is_told = parent->is_told;
 	if (p->entry && places_is_in_code(places, p->entry))
 		program_set_state(p, pid, PROGRAM_STARTING);
 	return 0;
@@ -75,7 +76,7 @@ int program_copy(struct program *p, struct places *places, pid_t pid, const stru
 
 int program_resume_request(const struct program *p, pid_t pid, pid_t tid)
 {
-	return p->state == PROGRAM_STARTING && tid == pid ? PTRACE_SYSCALL : PTRACE_CONT;
+	return p->state == PROGRAM_STARTING && !p->is_told && tid == pid ? PTRACE_SYSCALL : PTRACE_CONT;
 }
 
 bool program_is_alive(const struct program *p)

@@ -16,8 +16,8 @@ enum program_state {
 	/* A process that waits for its first exec: its end is not reported. */
 	PROGRAM_WAITING,
 	/*
-	 * The dynamic linker works. The system calls of the first thread show new code, a breakpoint at the entry point
-	 * shows the end of this phase -> RUNNING.
+	 * The dynamic linker works. The system calls of the first thread show new code, unless a probe tells of it; a
+	 * breakpoint at the entry point shows the end of this phase -> RUNNING.
 	 */
 	PROGRAM_STARTING,
 	/* About to end, still with its memory, and held until that was looked at -> ENDING. */
@@ -39,6 +39,7 @@ struct places;
 struct program {
 	enum program_state state;
 	bool has_new_code; /* STARTING: it mapped code that was not reported yet */
+	bool is_told;	   /* STARTING: a probe tells when the libraries are there, and no system call need be seen */
 	taddr_t entry;	   /* where its dynamic linker hands over; 0 = not known */
 	/* Until then killed threads do not wait for a killer: one waited in vain, so this is an exec. */
 	u64 no_killer_until_ns;

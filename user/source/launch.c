@@ -341,6 +341,8 @@ static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int s
 			return;
 		}
 		l->hooks.mapped(l->hooks.ctx, p->pid);
+		/* The dynamic linker has a probe, which stops it again when all is mapped, before any of that runs. */
+		p->program.is_told = true;
 		sig = 0;
 	}
 	launch_resume(p, tid, STOP_SIGNAL, sig);

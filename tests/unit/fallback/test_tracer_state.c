@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/ptrace.h>
 
 #include <cmocka.h>
 
@@ -49,12 +50,25 @@ static void ends_are_reported_once(void **state)
 	assert_false(thread_state_may_follow(THREAD_EXITING, THREAD_AT_EXIT));
 }
 
+/* A probe tells when the libraries are there: then a program starts without a stop for each of its system calls. */
+static void a_start_is_told_by_calls_or_by_a_probe(void **state)
+{
+	struct program p = { .state = PROGRAM_STARTING };
+
+	(void)state;
+	assert_int_equal(program_resume_request(&p, 7, 7), PTRACE_SYSCALL);
+	assert_int_equal(program_resume_request(&p, 7, 8), PTRACE_CONT);
+	p.is_told = true;
+	assert_int_equal(program_resume_request(&p, 7, 7), PTRACE_CONT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_are_resumed_from_stops_only),
 		cmocka_unit_test(exec_leads_to_a_stop_from_everywhere),
 		cmocka_unit_test(ends_are_reported_once),
+		cmocka_unit_test(a_start_is_told_by_calls_or_by_a_probe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
