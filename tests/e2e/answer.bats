@@ -213,6 +213,13 @@ json() { jq -r "$@" "$report"; }
 	[[ $text == *' more than at the attach: 38.'*' MiB free in the allocator; malloc_trim'* ]] || { echo "$text"; return 1; }
 }
 
+# bats test_tags=full
+@test "answer: what a program allocates before its probes are in place is not mapped by itself" {
+	start "$T/swell" 20000 1
+	"$HEAPTAP" attach -q -t 1s --no-scan -o r.json "$PID"
+	jq -e '.processes[0].resident.change | .blocks > 1000000 and (.mapped | fabs) < 1000000' r.json
+}
+
 @test "answer: a program that heaptap starts has a resident line, too" {
 	start "$HEAPTAP" run -q -t 1s --no-scan -o r.json -- "$T/swell" 1000000 1
 	wait_for jq -e . r.json

@@ -537,8 +537,6 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	err = session_add_process(s, &p, pid, is_started);
 	if (err)
 		return err;
-	if (!IS_AGENT)
-		session_residence_begin(s, p);
 	err = target_read_maps(p->target, s->modules);
 	if (err < 0)
 		refuse_process(s, p, err);
@@ -551,6 +549,8 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		recorder_process(s->recorder, p->target, p->maps_read_ns);
 		session_tune_process(s, p);
 	}
+	if (!IS_AGENT && err >= 0)
+		session_residence_begin(s, p);
 	/* Mappings may have changed before the probe that reports changes was in place. */
 	if (err >= 0)
 		session_read_maps(s, p);

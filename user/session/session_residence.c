@@ -25,12 +25,19 @@ static int residence_look(struct residence *out, pid_t pid)
 	return err;
 }
 
-void session_residence_begin(const struct session *s, struct process *p)
+static int residence_look_before(void *arg)
+{
+	const struct process *p = arg;
+
+	return residence_look(&p->residence->before, p->target->pid);
+}
+
+void session_residence_begin(struct session *s, struct process *p)
 {
 	if (!s->options->wants_residence || p->target->is_started)
 		return;
 	p->residence = calloc(1, sizeof(*p->residence));
-	if (p->residence && residence_look(&p->residence->before, p->target->pid))
+	if (p->residence && session_aside(s, residence_look_before, p))
 		session_residence_free(p);
 }
 

@@ -7,8 +7,11 @@
 struct process;
 struct session;
 
-/* @p is about to be attached to. Reads nothing unless reports are to have it (session_options.wants_residence). */
-void session_residence_begin(const struct session *s, struct process *p);
+/*
+ * @p was attached to: what it has allocated so far is in no book. Reads nothing unless reports are to have it
+ * (session_options.wants_residence). Events go on meanwhile.
+ */
+void session_residence_begin(struct session *s, struct process *p);
 
 /* A report is about to be written: read the memory of each process that runs on this machine. None is stopped. */
 void session_residence_read(struct session *s);
