@@ -220,6 +220,17 @@ json() { jq -r "$@" "$report"; }
 	jq -e '.processes[0].resident.change | .blocks > 1000000 and (.mapped | fabs) < 1000000' r.json
 }
 
+# bats test_tags=full
+@test "answer: a variable that holds 100,000 blocks owns all of them" {
+	printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' 'void *volatile table[100000];' \
+		'int main(void) { for (int i = 0; i < 100000; i++) table[i] = malloc(9); puts("ready"); fflush(stdout); pause(); }' >many.c
+	gcc -g -O1 -fno-builtin -o many many.c
+	start bash -c 'exec ./many >out'
+	wait_for grep -qs ready out
+	"$HEAPTAP" scan -q -o r.json "$PID"
+	jq -e '.owners[0] | .kind == "data" and .held.blocks == 100000' r.json
+}
+
 @test "answer: a program that heaptap starts has a resident line, too" {
 	start "$HEAPTAP" run -q -t 1s --no-scan -o r.json -- "$T/swell" 1000000 1
 	wait_for jq -e . r.json

@@ -31,7 +31,7 @@ no_notes() { jq -e '[.processes[].notes[]? | select(test("inline|BPF"))] == []' 
 	nothing_lost
 	by inline
 	lines 1
-	grep -q '^heaptap: auto: inline: code in the program sees its calls; --backend bpf puts none in' "$err"
+	grep -q '^heaptap: auto: inline: by code in the program (--backend bpf: without it)' "$err"
 	fails grep 'stopped for' "$err"
 	traced -q -- "$T/order"
 	by inline

@@ -64,7 +64,7 @@ equals_oracle() {
 	is .totals.allocs 862
 	is .totals.frees 760
 	[ "$(grep -c '^heaptap: auto: ' "$err")" -eq 1 ]
-	grep -q '^heaptap: auto: inline: code in the program sees its calls; --backend ptrace puts none in' "$err"
+	grep -q '^heaptap: auto: inline: by code in the program (--backend ptrace: without it)' "$err"
 	fails grep 'slower' "$err"
 }
 

@@ -241,7 +241,7 @@ static int open_target(struct inline_source *s, struct target *target, struct cf
 	if (t->rate.calls)
 		inline_count_tell(s, target, &t->rate);
 	else if (s->options.is_auto && !s->options.begins_by_bpf && !s->is_used)
-		info("auto: inline: code in the program sees its calls; %s puts none in", s->life->advice);
+		info("auto: inline: by code in the program (%s: without it)", s->life->advice);
 	s->is_used = true;
 	t->rate.calls = 0;
 	/* -ESRCH: it has executed a program, or has ended. */
