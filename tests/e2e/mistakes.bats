@@ -45,6 +45,7 @@ mistakes() {
 		2|run --depth many true|must be a number
 		2|run -b perf true|must be one of auto bpf ptrace
 		2|run --fail-on leaks true|must be definite, definite:64K
+		2|diff --fail-on growth a b|diff: also leaks, growth:64K
 		2|report a b|one argument too many
 		2|connect board|must begin with ssh://, unix: or tcp://
 		2|demo ls|'heaptap run ls' traces a program of yours

@@ -345,7 +345,8 @@ int options_take_fail_on(struct options *o, const struct option_row *row, const 
 	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
 		return options_bad_value(
 			o, row,
-			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors",
+			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors"
+			"; diff: also leaks, growth:64K",
 			text);
 	o->fail_on_definite = true;
 	return 0;
