@@ -406,15 +406,15 @@ install: all                     ## install heaptap, its manuals and completions
 # Below share/doc/heaptap as here, so that links between pages hold. Packages have this, too.
 DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md $(wildcard doc/*.md doc/*.svg doc/*.png) \
 	packaging/grafana-dashboard.json packaging/prometheus.yml $(wildcard packaging/kubernetes/*.yaml)
-UNITS = packaging/heaptap@.service packaging/heaptap-system.service
+SYSTEMD_UNITS = packaging/heaptap@.service packaging/heaptap-system.service
 
 install-docs:                    ## install the README, the pages of doc/, systemd units and the dashboard of Grafana
 	$(Q)$(foreach f,$(DOCUMENTS),install -D -m 644 $(f) $(DESTINATION)/share/doc/heaptap/$(f) &&) true
-	$(Q)$(foreach f,$(UNITS),install -D -m 644 $(f) $(DESTINATION)/lib/systemd/system/$(notdir $(f)) &&) true
+	$(Q)$(foreach f,$(SYSTEMD_UNITS),install -D -m 644 $(f) $(DESTINATION)/lib/systemd/system/$(notdir $(f)) &&) true
 
 uninstall:                       ## remove what make install has put there
 	$(Q)rm -f $(DESTINATION)/bin/heaptap $(DESTINATION)/include/heaptap.h $(MANUALS:%=$(DESTINATION)/share/man/%) \
-		$(foreach s,$(SHELLS),$(DESTINATION)/$(COMPLETION_$(s))) $(UNITS:packaging/%=$(DESTINATION)/lib/systemd/system/%)
+		$(foreach s,$(SHELLS),$(DESTINATION)/$(COMPLETION_$(s))) $(SYSTEMD_UNITS:packaging/%=$(DESTINATION)/lib/systemd/system/%)
 	$(Q)rm -rf $(DESTINATION)/share/doc/heaptap
 
 clean:                           ## remove what was built
