@@ -9,7 +9,8 @@
 const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
 
-enum { MOST_INSIDE_NS = 64 * 1024 }; /* in more the thread has slept, or others have run */
+/* In more the thread has slept, others have run, or the function itself took long: page faults, zeros. */
+enum { MOST_INSIDE_NS = 16 * 1024 };
 
 /* A call returns: how long has it taken since the program at its entry, if no other one has run since? */
 static __always_inline void measure_inside(struct inflight *t, bool is_return)
