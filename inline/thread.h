@@ -50,10 +50,10 @@ struct piece_place {
 
 /* Key 0: free. PIECE_CLAIMED: a thread is about to write its own. */
 struct piece_key {
-	u64 key; /* thread pointer, plus twice the number of interrupted hooks, plus 1; or that of thread_retire() */
+	u64 key; /* thread pointer, plus twice the number of interrupted hooks, plus 1; or that of place_retire() */
 	u32 nr; /* of the place, and of the ring */
 	u32 outer_probe;
-	u64 place, ring; /* where they are */
+	u64 place, ring; /* where they are, if no hook is interrupted */
 	/* For samples (inline/sample.h). Stubs count here. */
 	u64 left;   /* bytes up to the next sample; above INT64_MAX: it is due */
 	u64 random; /* state of the generator */
