@@ -51,13 +51,8 @@ struct piece_control { /* private to each process; all zero in a forked child, w
 	u64 is_on;     /* piece_is_on */
 };
 
-enum piece_kind {
-	PIECE_ALLOC,
-	PIECE_FREE,
-	PIECE_INTERNAL_CALL,
-	PIECE_RET, /* a ret instruction */
-	PIECE_END, /* _exit() */
-};
+/* PIECE_RET: a ret instruction; PIECE_END: _exit(). */
+enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET, PIECE_END };
 /* A stub tells the piece the index of the function and, above these bits, why it was called: enum piece_kind. */
 enum { PIECE_KIND_SHIFT = 16 };
 

@@ -3,6 +3,7 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
+#include "inline/renew.h"
 #include "inline/sample_choice.h"
 #include "inline/shape.h"
 

@@ -2,8 +2,9 @@
 /*
  * A program that is hard on code that comes into its calls of malloc. "align": accesses that are not aligned end it.
  * "counter": so does a read of the CPU's counter, in all threads. "small BYTES": it has a stack of so many bytes.
- * "jumps N": signals leave malloc and free by siglongjmp(), N times. "deep N": so do they from many places on the stack,
- * and many calls come later, at one place. "turns N": signals go on with another coroutine at any moment, N times.
+ * "jumps N": signals leave malloc and free by siglongjmp(), N times. "deep N": so do they from many places on the
+ * stack, and many calls come later, at one place. "turns N": signals go on with another coroutine at any moment, N
+ * times.
  */
 #include "tests/targets/truth.h"
 
