@@ -25,7 +25,7 @@ static bool place_retire(u32 nr)
  * has its calls now; or coroutines wait in them. After many lost calls in a row it gets new ones, but for the first,
  * whose hook may look for it by the key again. NO_THREAD: not yet.
  */
-static u32 thread_renew(u64 key, u64 hook)
+static __attribute__((noinline)) u32 thread_renew(u64 key, u64 hook)
 {
 	u32 at = find_thread(key, false), nr;
 	struct piece_thread *t = &place_at(at % PIECE_MAX_THREADS)->thread;
@@ -50,25 +50,35 @@ static u32 thread_renew(u64 key, u64 hook)
 	return place_hold(&place_at(at)->thread, hook) ? at : NO_THREAD;
 }
 
+/* A call has place @at: no calls are lost in a row. */
+static __attribute__((noinline)) u32 thread_found(u64 key, u32 at)
+{
+	u32 first = find_thread(key, false);
+
+	if (first != NO_THREAD)
+		place_at(first)->thread.nr_lost = 0;
+	return at;
+}
+
 /* A place of the thread that no other hook has, for the hook at @hook. *@is_left: the last one was left by a jump. */
 static __attribute__((noinline)) u32 thread_begin(u64 hook, bool *is_left)
 {
 	u64 key = thread_key();
-	struct piece_thread *first = NULL;
 
 	*is_left = false;
 	for (u32 i = 0; i <= PIECE_MAX_NESTED; i++) {
 		u32 at = find_thread(nested_key(key, i), true);
 		struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
 
-		first = i ? first : t;
 		if (t && !place_hold(t, hook)) {
 			*is_left = place_inherit(t, hook);
 			if (!*is_left)
 				continue;
 		}
-		if (first)
-			first->nr_lost = 0;
+		if (i)
+			return thread_found(key, at);
+		if (t)
+			t->nr_lost = 0;
 		return at;
 	}
 	return thread_renew(key, hook);

@@ -227,7 +227,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
 	t->shared->is_paused = t->is_paused;
-	/* A followed process is traced by ptrace; and a thread that waits has one CPU, while heaptap needs another one. */
+	/* A followed process is traced by ptrace. A thread that waits has one CPU, and heaptap needs another one. */
 	if (o->wants_end && !o->max_followed && t->shared->nr_cpus > 1)
 		t->shared->end = PIECE_END_WATCHED;
 	inline_target_begin_samples(t, o);
