@@ -159,13 +159,14 @@ static __always_inline bool may_remove(const struct pt_regs *ctx, struct process
 	return now == LINKER_REMOVES || (now != LINKER_ADDS && before != LINKER_ADDS);
 }
 
-/* The dynamic linker has changed the list of loaded objects (r_debug, _dl_debug_state). */
+/* The dynamic linker is changing the list of loaded objects, or has done so (r_debug, _dl_debug_state). */
 SEC("uprobe")
 int maps_changed(struct pt_regs *ctx)
 {
 	u32 pid = current_ids() >> 32;
 	struct process_state *process = process_of(pid);
 	u64 cookie = probe_cookie(ctx);
+	bool stops;
 
 	if (!state.is_on || !process)
 		return 0;
@@ -173,9 +174,8 @@ int maps_changed(struct pt_regs *ctx)
 		__sync_fetch_and_add(&process->removals, 1);
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
-	send_process(EVENT_MAPS, 0, pid, process->epoch, process->execs);
-	if (config.stops_at_maps)
-		stop_thread();
+	stops = config.stops_at_maps && stop_thread();
+	send_process(EVENT_MAPS, stops ? EVENT_STOPS : 0, pid, process->epoch, process->execs);
 	return 0;
 }
 

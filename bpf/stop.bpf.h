@@ -73,21 +73,22 @@ static __always_inline bool send_stop(void)
 /*
  * By a signal, which user/source/launch.c discards. SIGCHLD does nothing by default, should the ptracer have died. A
  * thread that blocks it, and may read it from a signalfd, gets a SIGSTOP, or runs on if that would do harm. A thread
- * that launch.c has detached from gets no signal, because nobody would discard that.
+ * that launch.c has detached from gets no signal, because nobody would discard that. Returns if it stops for certain.
  */
-static __always_inline void stop_thread(void)
+static __always_inline bool stop_thread(void)
 {
 	u32 pid = current_ids() >> 32;
 	struct process_state *process = process_of(pid);
 
 	if (!thread_is_ptraced(true) || bpf_map_lookup_elem(&left, &pid))
-		return;
-	if (wants_sigstop() && thread_is_ptraced(false)) {
-		if (!send_stop() && process)
-			count_loss(&process->lost_other);
-	} else {
-		bpf_send_signal_thread(SIGNAL_CHILD);
-	}
+		return false;
+	if (!wants_sigstop() || !thread_is_ptraced(false))
+		return !bpf_send_signal_thread(SIGNAL_CHILD) && state.task_blocked_at && thread_is_ptraced(false);
+	if (send_stop())
+		return true;
+	if (process)
+		count_loss(&process->lost_other);
+	return false;
 }
 
 /*

@@ -12,6 +12,9 @@ enum thread_stop_why {
 	THREAD_STOP_TRACER, /* it is about to call ptrace(), to trace another one or to be traced by its parent */
 };
 
+/* A flag of EVENT_MAPS: the thread that has changed the mappings stops, for its ptracer to look at them. */
+enum { EVENT_STOPS = 2 };
+
 /* Requests of ptrace(2), on all CPUs. */
 enum { THREAD_STOP_TRACEME = 0, THREAD_STOP_ATTACH = 16, THREAD_STOP_SEIZE = 0x4206 };
 

@@ -290,7 +290,9 @@ static int session_on_exec(struct session *s, struct process *p, const struct ev
 
 static int session_on_maps(struct session *s, struct process *p, const struct event_header *rec)
 {
-	session_read_maps(s, p);
+	/* A process that stops for this is looked at then (session_update()). */
+	if (IS_AGENT || !(rec->flags & EVENT_STOPS) || !proc_is_our_tracee(p->target->pid))
+		session_read_maps(s, p);
 	p->is_ending |= (rec->flags & EVENT_ENDING) != 0;
 	return 0;
 }
