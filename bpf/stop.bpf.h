@@ -83,7 +83,8 @@ static __always_inline bool stop_thread(void)
 	if (!thread_is_ptraced(true) || bpf_map_lookup_elem(&left, &pid))
 		return false;
 	if (!wants_sigstop() || !thread_is_ptraced(false))
-		return !bpf_send_signal_thread(SIGNAL_CHILD) && state.task_blocked_at && thread_is_ptraced(false);
+		return !bpf_send_signal_thread(SIGNAL_CHILD) && state.task_blocked_at &&
+		       thread_is_ptraced(false);
 	if (send_stop())
 		return true;
 	if (process)

@@ -39,8 +39,8 @@ struct places;
 struct program {
 	enum program_state state;
 	bool has_new_code; /* STARTING: it mapped code that was not reported yet */
-	bool is_told;	   /* STARTING: a probe tells when the libraries are there, and no system call need be seen */
-	taddr_t entry;	   /* where its dynamic linker hands over; 0 = not known */
+	bool is_told; /* STARTING: a probe tells when the libraries are there, and no system call need be seen */
+	taddr_t entry; /* where its dynamic linker hands over; 0 = not known */
 	/* Until then killed threads do not wait for a killer: one waited in vain, so this is an exec. */
 	u64 no_killer_until_ns;
 };
