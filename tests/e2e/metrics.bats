@@ -299,17 +299,41 @@ taking() {
 	never_said
 }
 
+@test "metrics: --push otlp:// sends a profile for each type of value to a receiver of OpenTelemetry" {
+	taking
+	swelling 65536
+	start "$HEAPTAP" attach "$TARGET" --push "otlp${SERVER#http}"
+	TAP=$PID
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	wait_for said 'attached to 1 process'
+	works "$TARGET" 30
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	tail -n +2 "$got" | jq -e '.path == "/v1development/profiles" and .query == ""'
+	python3 "$ROOT/tests/lib/otlp.py" 1.otlp.gz >otlp.json
+	jq -e --argjson pid "$TARGET" --arg comm "$(cat "/proc/$TARGET/comm")" \
+		'.[0].attributes | .["process.pid"] == $pid and .["service.name"] == $comm' otlp.json
+	jq -e '[.[0].profiles[] | .type + "/" + .unit] == ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count",
+		"inuse_space/bytes", "leak_objects/count", "leak_space/bytes"] and .[0].scope == "heaptap"' otlp.json
+	jq -e '[.[0].profiles[] | select(.type == "leak_objects") | .samples[]
+		| select([.frames[].lines[].function] | index("swell_forgets")) | .value] | add >= 29' otlp.json
+	jq -e '[.[0].profiles[0].samples[].frames[] | select(.lines[0].function == "swell_forgets")
+		| .build_id["process.executable.build_id.gnu"] | length] | length > 0 and all(. == 40)' otlp.json
+	fails grep -q push: "$err"
+}
+
 # bats test_tags=full
 @test "metrics: a server that refuses profiles, or is not there, is said, and nothing else changes" {
 	taking 503
 	swelling 65536
-	for url in "$SERVER/ingest" http://127.0.0.1:1/ingest; do
+	for url in "$SERVER/ingest" http://127.0.0.1:1/ingest "otlp${SERVER#http}/v1/profiles"; do
 		start "$HEAPTAP" attach "$TARGET" -t 100ms --push "$url"
 		ended "$PID" 0
 		grep -q "push: $url: " "$BATS_TEST_TMPDIR/heaptap.err"
 	done
 	run -2 "$HEAPTAP" attach "$TARGET" --push ftp://x/
-	[[ $output == *'needs http:// or https://'* ]]
+	[[ $output == *'needs http://, https://, otlp:// or otlps://'* ]]
 	untouched "$TARGET"
 }
 

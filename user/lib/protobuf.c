@@ -2,13 +2,14 @@
 /* Protocol buffers on the wire: each field is a key and a number, or a key, a length and bytes. */
 #include "user/lib/protobuf.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "user/lib/array.h"
 #include "user/lib/varint.h"
 
-enum wire_type { TYPE_VARINT = 0, TYPE_BYTES = 2 };
+enum wire_type { TYPE_VARINT = 0, TYPE_FIXED64 = 1, TYPE_BYTES = 2 };
 
 /* Make room for @len bytes. Returns where they go, NULL after an error. */
 static u8 *protobuf_room(struct protobuf *p, size_t len)
@@ -39,17 +40,45 @@ void protobuf_u64(struct protobuf *p, u32 field, u64 value)
 	put_varint(p, value);
 }
 
-void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len)
+/* Append @len bytes. */
+static void put_bytes(struct protobuf *p, const void *data, size_t len)
 {
-	u8 *to;
+	u8 *to = protobuf_room(p, len);
 
-	put_key(p, field, TYPE_BYTES);
-	put_varint(p, len);
-	to = protobuf_room(p, len);
 	if (!to || !len)
 		return;
 	memcpy(to, data, len);
 	p->len += len;
+}
+
+void protobuf_fixed64(struct protobuf *p, u32 field, u64 value)
+{
+	u64 bytes = htole64(value);
+
+	if (!value)
+		return;
+	put_key(p, field, TYPE_FIXED64);
+	put_bytes(p, &bytes, sizeof(bytes));
+}
+
+void protobuf_append(struct protobuf *p, const struct protobuf *from)
+{
+	if (from->err)
+		p->err = from->err;
+	put_bytes(p, from->data, from->len);
+}
+
+void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len)
+{
+	put_key(p, field, TYPE_BYTES);
+	put_varint(p, len);
+	put_bytes(p, data, len);
+}
+
+void protobuf_string(struct protobuf *p, u32 field, const char *text)
+{
+	if (*text)
+		protobuf_bytes(p, field, text, strlen(text));
 }
 
 void protobuf_packed(struct protobuf *p, u32 field, const u64 *values, size_t nr)

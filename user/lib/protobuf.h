@@ -20,6 +20,15 @@ void protobuf_u64(struct protobuf *p, u32 field, u64 value);
 /* Write the @len bytes at @data; an empty field is written too, for lists of strings. */
 void protobuf_bytes(struct protobuf *p, u32 field, const void *data, size_t len);
 
+/* Write @text; "" is left out. */
+void protobuf_string(struct protobuf *p, u32 field, const char *text);
+
+/* Write field @field, of the type fixed64: a number of eight bytes. Zero is left out. */
+void protobuf_fixed64(struct protobuf *p, u32 field, u64 value);
+
+/* Append the fields of @from, and its error. */
+void protobuf_append(struct protobuf *p, const struct protobuf *from);
+
 /* Write the @nr numbers of a packed list, zeros too. Nothing for an empty list. */
 void protobuf_packed(struct protobuf *p, u32 field, const u64 *values, size_t nr);
 

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
@@ -22,8 +24,10 @@ enum { FAREWELL_MS = 200, LAST_MS = 10000 };
 static const u64 every_ns = 60000000000ULL;
 
 struct push {
-	const char *url; /* borrowed */
-	int channel;	 /* owned; -1 = the helper has ended */
+	const char *url; /* borrowed; as it was typed */
+	char *address;	 /* owned; for the helper */
+	bool is_otlp;
+	int channel; /* owned; -1 = the helper has ended */
 	pid_t pid;
 	u64 next_ns;
 	u64 from_s;	 /* the end of the last profile, seconds since 1970 */
@@ -43,11 +47,36 @@ static u64 now_s(void)
 	return clock_ns(CLOCK_REALTIME) / 1000000000;
 }
 
-static int check_url(const char *url)
+/*
+ * Set the address of @url and what it takes. OTLP over HTTP has a port and a path of its own, which the URL may leave
+ * out. 0; -ENOMEM; or, logged, -EINVAL.
+ */
+static int take_url(struct push *p, const char *url)
 {
-	if (!strncmp(url, "http://", 7) || !strncmp(url, "https://", 8))
-		return 0;
-	error("--push: %s: needs http:// or https://", url);
+	static const struct {
+		const char *scheme, *http;
+		bool is_otlp;
+	} schemes[] = { { "http://", "http://", false },
+			{ "https://", "https://", false },
+			{ "otlp://", "http://", true },
+			{ "otlps://", "https://", true } };
+
+	p->url = url;
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		const char *host = url + strlen(schemes[i].scheme);
+		int len = (int)strcspn(host, "/");
+		bool has_port = memchr(host, ':', (size_t)len) && host[len - 1] != ']';
+
+		if (strncmp(url, schemes[i].scheme, strlen(schemes[i].scheme)))
+			continue;
+		p->is_otlp = schemes[i].is_otlp;
+		return asprintf(&p->address, "%s%.*s%s%s", schemes[i].http, len, host,
+				p->is_otlp && !has_port ? ":4318" : "",
+				p->is_otlp && !host[len] ? "/v1development/profiles" : host + len) < 0
+			       ? -ENOMEM
+			       : 0;
+	}
+	error("--push: %s: needs http://, https://, otlp:// or otlps://", url);
 	return -EINVAL;
 }
 
@@ -59,7 +88,7 @@ static int push_start_helper(struct push *p, const char *name)
 		return -errno;
 	p->pid = fork();
 	if (!p->pid)
-		push_helper_run(p->url, name, pair[1]);
+		push_helper_run(p->address, p->is_otlp ? NULL : name, pair[1]);
 	p->channel = pair[0];
 	close(pair[1]);
 	if (p->pid < 0) {
@@ -78,12 +107,15 @@ int push_open(struct push **out, const char *url, const char *name)
 		error("push: not in this build: it was made without libcurl");
 		return -ENOSYS;
 	}
-	if (check_url(url))
-		return -EINVAL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->url = url;
+	p->channel = -1;
+	err = take_url(p, url);
+	if (err) {
+		push_free(take_ptr(p));
+		return err;
+	}
 	p->from_s = now_s();
 	p->next_ns = clock_now_ns() + every_ns;
 	err = push_start_helper(p, name);
@@ -133,7 +165,7 @@ static void send_one(struct push *p, const struct metrics_feed *feed)
 	struct channel_message m = { .kind = CHANNEL_SNAPSHOT,
 				     .id = (u32)p->from_s,
 				     .make_ms = (u32)now_s() };
-	const struct profile_key key = { .kind = PPROF_HEAP };
+	const struct profile_key key = { .kind = p->is_otlp ? PPROF_OTLP : PPROF_HEAP };
 	const char *why = NULL;
 	int fd = -1;
 	int err = metrics_make_profile(&fd, feed, &key, &why);
@@ -188,6 +220,8 @@ void push_free(struct push *p)
 		return;
 	if (p->channel >= 0)
 		close(p->channel);
-	helper_end(p->pid, FAREWELL_MS);
+	if (p->pid > 0)
+		helper_end(p->pid, FAREWELL_MS);
+	free(p->address);
 	free(p);
 }

@@ -11,8 +11,9 @@ struct push;
 extern const bool push_is_built;
 
 /*
- * Push to @url, http:// or https://, which is Pyroscope's /ingest. Forks: before there are threads. @name is the name
- * of the application there. 0; or, logged, -EINVAL for another URL, or -errno.
+ * Push to @url, which stays the caller's: http:// or https://, Pyroscope's /ingest, where @name is the name of the
+ * application; or otlp:// or otlps://, a receiver of OpenTelemetry. Forks: before there are threads. 0; or, logged,
+ * -EINVAL for another URL, or -errno.
  */
 int push_open(struct push **out, const char *url, const char *name) __must_check;
 

@@ -53,7 +53,9 @@ enum {
 	X(mime_name)                                                                                         \
 	X(mime_data)                                                                                         \
 	X(mime_filename)                                                                                     \
-	X(mime_free)
+	X(mime_free)                                                                                         \
+	X(slist_append)                                                                                      \
+	X(slist_free_all)
 
 /* With parentheses, because curl.h has macros of some of these names. */
 struct curl_library {
@@ -65,7 +67,7 @@ struct curl_library {
 struct pusher {
 	struct curl_library curl;
 	CURL *easy;
-	const char *url, *name;
+	const char *url, *name; /* without a name, profiles are OTLP */
 };
 
 /* For Pyroscope, which knows only samples of Go. */
@@ -136,26 +138,55 @@ static void add_part(struct pusher *p, curl_mime *form, const char *name, const 
 	p->curl.mime_data(part, data, len);
 }
 
+/* The part of a request beside its URL; owned by the caller: free_content(). */
+struct upload_content {
+	curl_mime *form;
+	struct curl_slist *headers;
+};
+
+/* A form, as Pyroscope takes it, or the message of OTLP, which is compressed. */
+static struct upload_content set_content(struct pusher *p, const char *data, size_t len)
+{
+	struct upload_content c = { 0 };
+
+	if (p->name) {
+		c.form = p->curl.mime_init(p->easy);
+		add_part(p, c.form, "profile", "profile.pprof", data, len);
+		add_part(p, c.form, "sample_type_config", "sample_type_config.json", sample_types,
+			 strlen(sample_types));
+		p->curl.easy_setopt(p->easy, CURLOPT_MIMEPOST, c.form);
+		return c;
+	}
+	c.headers = p->curl.slist_append(NULL, "Content-Type: application/x-protobuf");
+	c.headers = p->curl.slist_append(c.headers, "Content-Encoding: gzip");
+	p->curl.easy_setopt(p->easy, CURLOPT_HTTPHEADER, c.headers);
+	p->curl.easy_setopt(p->easy, CURLOPT_POSTFIELDSIZE, (long)len);
+	p->curl.easy_setopt(p->easy, CURLOPT_POSTFIELDS, data);
+	return c;
+}
+
+static void free_content(struct pusher *p, struct upload_content *c)
+{
+	p->curl.mime_free(c->form);
+	p->curl.slist_free_all(c->headers);
+}
+
 /* Upload. The result is in @m. */
 static void push_helper_upload(struct pusher *p, const char *data, size_t len, const char *url,
 			       struct channel_message *m)
 {
-	curl_mime *form;
+	struct upload_content content;
 	CURLcode result;
 	long status = 0;
 
 	p->curl.easy_reset(p->easy);
-	form = p->curl.mime_init(p->easy);
-	add_part(p, form, "profile", "profile.pprof", data, len);
-	add_part(p, form, "sample_type_config", "sample_type_config.json", sample_types,
-		 strlen(sample_types));
+	content = set_content(p, data, len);
 	p->curl.easy_setopt(p->easy, CURLOPT_URL, url);
 #if LIBCURL_VERSION_NUM >= 0x075500
 	p->curl.easy_setopt(p->easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
 	p->curl.easy_setopt(p->easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-	p->curl.easy_setopt(p->easy, CURLOPT_MIMEPOST, form);
 	p->curl.easy_setopt(p->easy, CURLOPT_TIMEOUT, (long)TIMEOUT_S);
 	p->curl.easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
 	p->curl.easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
@@ -163,7 +194,7 @@ static void push_helper_upload(struct pusher *p, const char *data, size_t len, c
 	p->curl.easy_setopt(p->easy, CURLOPT_USERAGENT, "heaptap/" HEAPTAP_VERSION);
 	result = p->curl.easy_perform(p->easy);
 	p->curl.easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status);
-	p->curl.mime_free(form);
+	free_content(p, &content);
 	m->status = (u32)status;
 	if (result != CURLE_OK)
 		snprintf(m->text, sizeof(m->text), "%s", p->curl.easy_strerror(result));
@@ -171,23 +202,34 @@ static void push_helper_upload(struct pusher *p, const char *data, size_t len, c
 		snprintf(m->text, sizeof(m->text), "the server answered with status %ld", status);
 }
 
+/* The whole URL of an upload. Times are seconds. False: it is too long, or no memory. */
+static bool make_url(struct pusher *p, char url[URL_BYTES], const struct channel_message *m)
+{
+	char *name;
+	int len;
+
+	if (!p->name)
+		return snprintf(url, URL_BYTES, "%s", p->url) < URL_BYTES;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): push_helper_load() has found each function. */
+	name = p->curl.easy_escape(p->easy, p->name, 0);
+	len = !name ? URL_BYTES
+		    : snprintf(url, URL_BYTES, "%s%sname=%s&from=%u&until=%u&format=pprof&spyName=heaptap",
+			       p->url, strchr(p->url, '?') ? "&" : "?", name, m->id, m->make_ms);
+	p->curl.free(name);
+	return len < URL_BYTES;
+}
+
 static void send_profile(struct pusher *p, int fd, struct channel_message *m)
 {
 	auto_free char *data = NULL;
-	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): push_helper_load() has found each function. */
-	char *name = p->curl.easy_escape(p->easy, p->name, 0);
 	char url[URL_BYTES];
 	size_t len = 0;
 
 	data = push_helper_read_all(fd, &len);
-	/* Times are seconds. */
-	if (!data || !name ||
-	    (size_t)snprintf(url, sizeof(url), "%s%sname=%s&from=%u&until=%u&format=pprof&spyName=heaptap",
-			     p->url, strchr(p->url, '?') ? "&" : "?", name, m->id, m->make_ms) >= sizeof(url))
+	if (!data || !make_url(p, url, m))
 		snprintf(m->text, sizeof(m->text), "the profile is too large");
 	else
 		push_helper_upload(p, data, len, url, m);
-	p->curl.free(name);
 }
 
 void push_helper_run(const char *url, const char *name, int channel)

@@ -14,6 +14,7 @@ enum pprof_kind {
 	PPROF_HEAP,   /* readers show live bytes first */
 	PPROF_ALLOCS, /* all bytes ever allocated */
 	PPROF_LEAKS,  /* leaked bytes */
+	PPROF_OTLP,   /* for OpenTelemetry: the request that brings all of them, in place of profile.proto */
 	NR_PPROF_KINDS
 };
 

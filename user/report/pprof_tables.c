@@ -26,6 +26,9 @@ enum mapping_field {
 enum location_field { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum line_field { LINE_FUNCTION = 1, LINE_LINE };
 enum function_field { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START };
+/* Of OTLP: KeyValueAndUnit and AnyValue. */
+enum attribute_field { ATTRIBUTE_KEY = 1, ATTRIBUTE_VALUE };
+enum any_field { ANY_TEXT = 1, ANY_NUMBER = 3 };
 
 /* A function in a source file; numbers of strings. */
 struct pprof_function {
@@ -39,8 +42,12 @@ struct mapping_item {
 		u64 module; /* id, and the number of the report above it */
 		u64 start, end, offset;
 	} key;
-	u64 file, build_id; /* numbers of strings */
+	u64 file, build_id; /* numbers of strings; for OTLP, the build ID is an attribute */
 	bool has_functions, has_files;
+};
+
+struct attribute {
+	u64 key, text, number; /* numbers of strings; "" for text: it is the number */
 };
 
 struct pprof_line {
@@ -59,17 +66,19 @@ struct location {
 	size_t nr_lines;
 };
 
-int pprof_tables_init(struct pprof_tables *t)
+int pprof_tables_init(struct pprof_tables *t, bool is_otlp)
 {
 	u64 empty;
 
 	*t = (struct pprof_tables){
+		.is_otlp = is_otlp,
 		.functions = { .item_size = sizeof(struct pprof_function),
 			       .key_size = sizeof(struct pprof_function) },
 		.locations = { .item_size = sizeof(struct location),
 			       .key_size = sizeof(((struct location *)0)->key) },
 		.mappings = { .item_size = sizeof(struct mapping_item),
 			      .key_size = sizeof(((struct mapping_item *)0)->key) },
+		.attributes = { .item_size = sizeof(struct attribute), .key_size = sizeof(struct attribute) },
 	};
 	return pprof_string(t, "", &empty);
 }
@@ -87,6 +96,7 @@ void pprof_tables_fini(struct pprof_tables *t)
 	intern_fini(&t->functions);
 	intern_fini(&t->locations);
 	intern_fini(&t->mappings);
+	intern_fini(&t->attributes);
 	intern_strings_fini(&t->strings);
 }
 
@@ -99,12 +109,29 @@ int pprof_string(struct pprof_tables *t, const char *text, u64 *number)
 	return err;
 }
 
-static int build_id_string(struct pprof_tables *t, const struct module *m, u64 *number)
+int pprof_attribute(struct pprof_tables *t, const struct pprof_label *label, u64 *id)
+{
+	struct attribute a = { .number = label->number };
+	size_t number = 0;
+	bool is_new;
+	int err = pprof_string(t, label->key, &a.key);
+
+	if (!err)
+		err = pprof_string(t, label->text, &a.text);
+	if (!err)
+		err = intern_item(&t->attributes, &a, &number, &is_new);
+	*id = number + 1;
+	return err;
+}
+
+/* *@number is that of a string; for OTLP that of an attribute, which has the name that OpenTelemetry gives it. */
+static int add_build_id(struct pprof_tables *t, const struct module *m, u64 *number)
 {
 	char hex[2 * BUILD_ID_MAX + 1];
+	const struct pprof_label label = { .key = "process.executable.build_id.gnu", .text = hex };
 
 	digits_bytes(hex, m->build_id, m->build_id_len < BUILD_ID_MAX ? m->build_id_len : BUILD_ID_MAX);
-	return pprof_string(t, hex, number);
+	return t->is_otlp && hex[0] ? pprof_attribute(t, &label, number) : pprof_string(t, hex, number);
 }
 
 /* The mapping of @p that holds the place @ref, NULL if that is mapped no more. */
@@ -142,7 +169,7 @@ static int pprof_tables_add_mapping(struct pprof_tables *t, const struct module 
 		return 0;
 	added = intern_get(&t->mappings, number);
 	err = pprof_string(t, module->path, &added->file);
-	return err ? err : build_id_string(t, module, &added->build_id);
+	return err ? err : add_build_id(t, module, &added->build_id);
 }
 
 int pprof_main_mapping(struct pprof_tables *t, const struct report_process *p)
@@ -246,34 +273,50 @@ int pprof_location_text(struct pprof_tables *t, const char *text, u64 *id)
 	return is_new ? name_location(t, number, &symbol, 1) : 0;
 }
 
-void pprof_put_mapping(const struct pprof_tables *t, struct protobuf *out, size_t i)
+/* The number of a field of the messages here: those of OTLP begin without an id. */
+static u32 field_of(const struct pprof_tables *t, u32 field)
+{
+	return field - t->is_otlp;
+}
+
+static void put_id(const struct pprof_tables *t, struct protobuf *out, size_t i)
+{
+	if (!t->is_otlp)
+		protobuf_u64(out, MAPPING_ID, i + 1);
+}
+
+void pprof_put_mapping(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i)
 {
 	const struct mapping_item *m = intern_get(&t->mappings, i);
-	size_t start = protobuf_begin(out, PPROF_MAPPING);
+	size_t start = protobuf_begin(out, field);
 
-	protobuf_u64(out, MAPPING_ID, i + 1);
-	protobuf_u64(out, MAPPING_START, m->key.start);
-	protobuf_u64(out, MAPPING_LIMIT, m->key.end);
-	protobuf_u64(out, MAPPING_OFFSET, m->key.offset);
-	protobuf_u64(out, MAPPING_FILE, m->file);
-	protobuf_u64(out, MAPPING_BUILD_ID, m->build_id);
-	protobuf_u64(out, MAPPING_HAS_FUNCTIONS, m->has_functions);
-	protobuf_u64(out, MAPPING_HAS_FILES, m->has_files);
-	protobuf_u64(out, MAPPING_HAS_LINES, m->has_files);
-	protobuf_u64(out, MAPPING_HAS_INLINED, m->has_files);
+	put_id(t, out, i);
+	protobuf_u64(out, field_of(t, MAPPING_START), m->key.start);
+	protobuf_u64(out, field_of(t, MAPPING_LIMIT), m->key.end);
+	protobuf_u64(out, field_of(t, MAPPING_OFFSET), m->key.offset);
+	protobuf_u64(out, field_of(t, MAPPING_FILE), m->file);
+	if (t->is_otlp) {
+		protobuf_packed(out, field_of(t, MAPPING_BUILD_ID), &m->build_id, m->build_id != 0);
+	} else {
+		protobuf_u64(out, MAPPING_BUILD_ID, m->build_id);
+		protobuf_u64(out, MAPPING_HAS_FUNCTIONS, m->has_functions);
+		protobuf_u64(out, MAPPING_HAS_FILES, m->has_files);
+		protobuf_u64(out, MAPPING_HAS_LINES, m->has_files);
+		protobuf_u64(out, MAPPING_HAS_INLINED, m->has_files);
+	}
 	protobuf_end(out, start);
 }
 
-void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, size_t i)
+void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i)
 {
 	const struct location *l = intern_get(&t->locations, i);
-	size_t start = protobuf_begin(out, PPROF_LOCATION);
+	size_t start = protobuf_begin(out, field);
 
-	protobuf_u64(out, LOCATION_ID, i + 1);
-	protobuf_u64(out, LOCATION_MAPPING, l->key.mapping);
-	protobuf_u64(out, LOCATION_ADDRESS, l->key.address);
+	put_id(t, out, i);
+	protobuf_u64(out, field_of(t, LOCATION_MAPPING), l->key.mapping);
+	protobuf_u64(out, field_of(t, LOCATION_ADDRESS), l->key.address);
 	for (size_t k = 0; k < l->nr_lines; k++) {
-		size_t line = protobuf_begin(out, LOCATION_LINE);
+		size_t line = protobuf_begin(out, field_of(t, LOCATION_LINE));
 
 		protobuf_u64(out, LINE_FUNCTION, l->lines[k].function);
 		protobuf_u64(out, LINE_LINE, l->lines[k].line);
@@ -282,20 +325,41 @@ void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, size
 	protobuf_end(out, start);
 }
 
-void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, size_t i)
+void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i)
 {
 	const struct pprof_function *f = intern_get(&t->functions, i);
-	size_t start = protobuf_begin(out, PPROF_FUNCTION);
+	size_t start = protobuf_begin(out, field);
 
-	protobuf_u64(out, FUNCTION_ID, i + 1);
-	protobuf_u64(out, FUNCTION_NAME, f->name);
-	protobuf_u64(out, FUNCTION_SYSTEM_NAME, f->linked);
-	protobuf_u64(out, FUNCTION_FILE, f->file);
-	protobuf_u64(out, FUNCTION_START, f->start);
+	put_id(t, out, i);
+	protobuf_u64(out, field_of(t, FUNCTION_NAME), f->name);
+	protobuf_u64(out, field_of(t, FUNCTION_SYSTEM_NAME), f->linked);
+	protobuf_u64(out, field_of(t, FUNCTION_FILE), f->file);
+	protobuf_u64(out, field_of(t, FUNCTION_START), f->start);
 	protobuf_end(out, start);
 }
 
-void pprof_put_string(const struct pprof_tables *t, struct protobuf *out, size_t i)
+void pprof_put_string(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i)
 {
-	protobuf_bytes(out, PPROF_STRING, t->strings.list[i], strlen(t->strings.list[i]));
+	protobuf_bytes(out, field, t->strings.list[i], strlen(t->strings.list[i]));
+}
+
+void pprof_put_any(struct protobuf *out, u32 field, const char *text, u64 number)
+{
+	size_t value = protobuf_begin(out, field);
+
+	if (text)
+		protobuf_bytes(out, ANY_TEXT, text, strlen(text));
+	else
+		protobuf_u64(out, ANY_NUMBER, number);
+	protobuf_end(out, value);
+}
+
+void pprof_put_attribute(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i)
+{
+	const struct attribute *a = intern_get(&t->attributes, i);
+	size_t start = protobuf_begin(out, field);
+
+	protobuf_u64(out, ATTRIBUTE_KEY, a->key);
+	pprof_put_any(out, ATTRIBUTE_VALUE, a->text ? t->strings.list[a->text] : NULL, a->number);
+	protobuf_end(out, start);
 }

@@ -22,16 +22,27 @@ enum pprof_field {
 	PPROF_DEFAULT_TYPE = 14,
 };
 
+/* A label of a sample: a text, or else a number. */
+struct pprof_label {
+	const char *key, *text;
+	u64 number;
+};
+
 /* Ids in the file are the numbers of the items, plus one. */
 struct pprof_tables {
+	/*
+	 * For OTLP: messages have no id, so that their other fields have a number less, and build IDs are attributes.
+	 * The id of an item is its place behind an empty one.
+	 */
+	bool is_otlp;
 	const struct report *report; /* borrowed: the one that is being added */
 	u64 nr_reports; /* each has modules of its own, whose ids may be equal to those of another report */
 	struct intern_strings strings;
-	struct intern_table functions, locations, mappings;
+	struct intern_table functions, locations, mappings, attributes;
 };
 
 /* Tables with the string "". Call pprof_tables_fini() also after -ENOMEM. 0 or -ENOMEM. */
-int pprof_tables_init(struct pprof_tables *t) __must_check;
+int pprof_tables_init(struct pprof_tables *t, bool is_otlp) __must_check;
 void pprof_tables_fini(struct pprof_tables *t);
 
 /* From now on places of @r are added, which is borrowed until the next call. */
@@ -50,8 +61,16 @@ int pprof_location(struct pprof_tables *t, const struct report_process *p, struc
 /* The id of a location without address, which shows @text in place of a function. 0 or -ENOMEM. */
 int pprof_location_text(struct pprof_tables *t, const char *text, u64 *id) __must_check;
 
-/* Write item @i of a table to @out, as a field of the outermost message. */
-void pprof_put_mapping(const struct pprof_tables *t, struct protobuf *out, size_t i);
-void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, size_t i);
-void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, size_t i);
-void pprof_put_string(const struct pprof_tables *t, struct protobuf *out, size_t i);
+/* The id of the attribute @label. 0 or -ENOMEM. */
+int pprof_attribute(struct pprof_tables *t, const struct pprof_label *label, u64 *id) __must_check;
+
+/* Write item @i of a table to @out, as the field @field. */
+typedef void pprof_put_fn(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+void pprof_put_mapping(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+void pprof_put_string(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+void pprof_put_attribute(const struct pprof_tables *t, struct protobuf *out, u32 field, size_t i);
+
+/* Write a value of the type AnyValue: @text, or if that is NULL @number. */
+void pprof_put_any(struct protobuf *out, u32 field, const char *text, u64 number);

@@ -15,6 +15,7 @@
 #include "user/report/format.h"
 #include "user/report/compressed.h"
 #include "user/report/estimate.h"
+#include "user/report/otlp.h"
 #include "user/report/pprof_tables.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
@@ -29,9 +30,7 @@ enum value_type_field { VALUE_TYPE = 1, VALUE_UNIT };
 /* The values of a sample, in order. */
 enum value { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, LEAK_OBJECTS, LEAK_SPACE, NR_VALUES };
 
-static const struct {
-	const char *type, *unit;
-} sample_types[] = {
+static const struct pprof_type sample_types[] = {
 	[ALLOC_OBJECTS] = { "alloc_objects", "count" }, [ALLOC_SPACE] = { "alloc_space", "bytes" },
 	[INUSE_OBJECTS] = { "inuse_objects", "count" }, [INUSE_SPACE] = { "inuse_space", "bytes" },
 	[LEAK_OBJECTS] = { "leak_objects", "count" },	[LEAK_SPACE] = { "leak_space", "bytes" },
@@ -48,6 +47,7 @@ static const enum value first_values[] = {
 	[PPROF_HEAP] = INUSE_SPACE,
 	[PPROF_ALLOCS] = ALLOC_SPACE,
 	[PPROF_LEAKS] = LEAK_SPACE,
+	[PPROF_OTLP] = INUSE_SPACE,
 };
 _Static_assert(ARRAY_SIZE(first_values) == NR_PPROF_KINDS, "a value for each kind");
 
@@ -58,16 +58,11 @@ struct pprof {
 	const struct report *report;
 	bool has_head;
 	struct pprof_tables tables;
+	struct otlp *otlp;	 /* owned; NULL = it is a profile.proto */
 	struct protobuf message; /* the field that is being written */
 	FILE *out;
 	u64 *stack; /* owned; ids of locations */
 	size_t nr_frames, max_frames;
-};
-
-/* A label of a sample: a text, or else a number. */
-struct label {
-	const char *key, *text;
-	u64 number;
 };
 
 /* The common part of the samples of one caller. */
@@ -105,7 +100,7 @@ static int put_value_type(struct pprof *pr, enum pprof_field field, enum value v
 	return flush_message(pr);
 }
 
-static int report_pprof_put_label(struct pprof *pr, const struct label *l)
+static int report_pprof_put_label(struct pprof *pr, const struct pprof_label *l)
 {
 	u64 key, text = 0;
 	size_t start;
@@ -127,7 +122,9 @@ static int report_pprof_put_label(struct pprof *pr, const struct label *l)
 static int put_sample(struct pprof *pr, const struct caller *c, const char *verdict,
 		      const u64 values[NR_VALUES])
 {
-	const struct label labels[] = {
+	/* The resource of OTLP has the first two. */
+	enum { OF_PROCESS = 2 };
+	const struct pprof_label labels[] = {
 		{ .key = "pid", .number = (u64)c->target->pid },
 		{ .key = "process", .text = c->target->comm },
 		{ .key = "allocator", .text = c->function },
@@ -142,6 +139,9 @@ static int put_sample(struct pprof *pr, const struct caller *c, const char *verd
 		has_values |= values[i] != 0;
 	if (!has_values)
 		return 0;
+	if (pr->otlp)
+		return otlp_sample(pr->otlp, &pr->tables, labels + OF_PROCESS,
+				   ARRAY_SIZE(labels) - OF_PROCESS, values);
 	start = protobuf_begin(&pr->message, PPROF_SAMPLE);
 	protobuf_packed(&pr->message, SAMPLE_LOCATIONS, pr->stack, pr->nr_frames);
 	protobuf_packed(&pr->message, SAMPLE_VALUES, values, NR_VALUES);
@@ -188,6 +188,8 @@ static int report_pprof_put_caller(struct pprof *pr, const struct report_process
 	u64 rest[NR_VALUES] = { h->allocs, h->alloc_bytes, h->live_blocks, h->live_bytes };
 	int err = report_pprof_find_stack(pr, p, s, c.truncated);
 
+	if (pr->otlp)
+		otlp_stack(pr->otlp, pr->stack, pr->nr_frames);
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts) && !err; i++) {
 		const struct scan_sum *sum = &row->leaks.sums.of[verdicts[i]];
 		u64 values[NR_VALUES] = { 0 };
@@ -211,9 +213,9 @@ static int report_pprof_put_caller(struct pprof *pr, const struct report_process
 static int put_comment(struct pprof *pr, const char *text)
 {
 	u64 number;
-	int err = pprof_string(&pr->tables, text, &number);
+	int err = pr->otlp ? otlp_remark(pr->otlp, text) : pprof_string(&pr->tables, text, &number);
 
-	if (err)
+	if (err || pr->otlp)
 		return err;
 	/* A list of numbers: zero cannot be one of them, because the text is not "". */
 	protobuf_u64(&pr->message, PPROF_COMMENT, number);
@@ -261,7 +263,9 @@ static int report_pprof_put_process(struct pprof *pr, const struct report_proces
 	for (size_t i = 0; !err && i < nr; i++)
 		if (!report_pprof_is_left_out(pr, &rows[i]))
 			err = report_pprof_put_caller(pr, p, &rows[i]);
-	return err ? err : put_remarks(pr, p);
+	if (!err)
+		err = put_remarks(pr, p);
+	return err || !pr->otlp ? err : otlp_process(pr->otlp, &pr->tables, pr->report, p);
 }
 
 /* The fields before the samples. */
@@ -292,19 +296,20 @@ static int report_pprof_put_head(struct pprof *pr)
 static int put_tables(struct pprof *pr)
 {
 	const struct {
+		enum pprof_field field;
 		size_t nr;
-		void (*put)(const struct pprof_tables *t, struct protobuf *out, size_t i);
+		pprof_put_fn *put;
 	} tables[] = {
-		{ pr->tables.mappings.nr, pprof_put_mapping },
-		{ pr->tables.locations.nr, pprof_put_location },
-		{ pr->tables.functions.nr, pprof_put_function },
-		{ pr->tables.strings.nr, pprof_put_string },
+		{ PPROF_MAPPING, pr->tables.mappings.nr, pprof_put_mapping },
+		{ PPROF_LOCATION, pr->tables.locations.nr, pprof_put_location },
+		{ PPROF_FUNCTION, pr->tables.functions.nr, pprof_put_function },
+		{ PPROF_STRING, pr->tables.strings.nr, pprof_put_string },
 	};
 	int err = 0;
 
 	for (size_t k = 0; k < ARRAY_SIZE(tables); k++) {
 		for (size_t i = 0; i < tables[k].nr && !err; i++) {
-			tables[k].put(&pr->tables, &pr->message, i);
+			tables[k].put(&pr->tables, &pr->message, tables[k].field, i);
 			err = flush_message(pr);
 		}
 	}
@@ -320,7 +325,9 @@ int pprof_new(struct pprof **out, FILE *file, enum pprof_kind kind)
 		return err;
 	pr->kind = kind;
 	pr->out = compressed_file(pr->zip);
-	err = pprof_tables_init(&pr->tables);
+	err = pprof_tables_init(&pr->tables, kind == PPROF_OTLP);
+	if (!err && kind == PPROF_OTLP)
+		err = otlp_new(&pr->otlp, sample_types, NR_VALUES);
 	if (!err) {
 		*out = take_ptr(pr);
 		return 0;
@@ -337,7 +344,7 @@ int pprof_add(struct pprof *pr, const struct report *r)
 
 	pr->report = r;
 	pprof_tables_use(&pr->tables, r);
-	if (!pr->has_head)
+	if (!pr->has_head && !pr->otlp)
 		err = report_pprof_put_head(pr);
 	if (!err && !pr->has_head && r->nr_processes)
 		err = pprof_main_mapping(&pr->tables, &r->processes[0]);
@@ -349,7 +356,8 @@ int pprof_add(struct pprof *pr, const struct report *r)
 
 int pprof_end(struct pprof *pr)
 {
-	int err = put_tables(pr), end_err = compressed_end(pr->zip);
+	int err = pr->otlp ? otlp_end(pr->otlp, &pr->tables, pr->out) : put_tables(pr);
+	int end_err = compressed_end(pr->zip);
 
 	pprof_tables_fini(&pr->tables);
 	protobuf_fini(&pr->message);
