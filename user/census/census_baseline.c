@@ -406,14 +406,6 @@ int census_baseline_text(FILE *out, const struct census_baseline *b, const struc
 	return err;
 }
 
-static void json_change(struct json *j, const char *key, struct census_sum sum)
-{
-	json_object_begin(j, key);
-	json_u64(j, "blocks", sum.blocks);
-	json_u64(j, "bytes", sum.bytes);
-	json_object_end(j);
-}
-
 int census_baseline_json(struct json *j, const struct census_baseline *b, const struct census *c,
 			 struct census_names *names)
 {
@@ -421,8 +413,8 @@ int census_baseline_json(struct json *j, const struct census_baseline *b, const 
 	int err = make_lists(all, b, c, names);
 
 	json_object_begin(j, "growth");
-	json_change(j, "before", b->live);
-	json_change(j, "now", census_live(&c->blocks));
+	census_sum_json(j, "before", b->live);
+	census_sum_json(j, "now", census_live(&c->blocks));
 	for (int list = 0; list < NR_LISTS && !err; list++) {
 		json_array_begin(j, lists[list].key);
 		for (size_t i = 0; i < all[list].nr; i++) {
@@ -432,8 +424,8 @@ int census_baseline_json(struct json *j, const struct census_baseline *b, const 
 				continue;
 			json_object_begin(j, NULL);
 			json_string(j, "name", row->key);
-			json_change(j, "before", row->before);
-			json_change(j, "now", row->now);
+			census_sum_json(j, "before", row->before);
+			census_sum_json(j, "now", row->now);
 			json_object_end(j);
 		}
 		json_array_end(j);

@@ -5,6 +5,7 @@
 #include "user/lib/types.h"
 
 struct census_walker;
+struct json;
 
 /* The owner of a block. */
 enum census_state {
@@ -27,6 +28,9 @@ _Static_assert(sizeof(struct census_block) == 16, "memory per block");
 struct census_sum {
 	u64 blocks, bytes;
 };
+
+/* Write the object @key with both. */
+void census_sum_json(struct json *j, const char *key, struct census_sum sum);
 
 /* Memory that belongs together: part of an arena, or one block of its own mapping. */
 struct census_segment {

@@ -13,18 +13,14 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
 #include "user/report/report_hint.h"
+#include "user/report/report_json.h"
 
-static void census_json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
+void census_sum_json(struct json *j, const char *key, struct census_sum sum)
 {
 	json_object_begin(j, key);
-	json_u64(j, "blocks", blocks);
-	json_u64(j, "bytes", bytes);
+	json_u64(j, "blocks", sum.blocks);
+	json_u64(j, "bytes", sum.bytes);
 	json_object_end(j);
-}
-
-static void json_census_sum(struct json *j, const char *key, struct census_sum sum)
-{
-	census_json_sum(j, key, sum.blocks, sum.bytes);
 }
 
 static void json_arena(struct json *j, const struct census_arena *a)
@@ -32,11 +28,11 @@ static void json_arena(struct json *j, const struct census_arena *a)
 	json_object_begin(j, NULL);
 	json_hex(j, "address", a->addr);
 	json_u64(j, "system_bytes", a->system_bytes);
-	json_census_sum(j, "live", a->of[CENSUS_LIVE]);
-	json_census_sum(j, "bins", a->bins);
-	json_census_sum(j, "fast", a->of[CENSUS_FAST]);
-	json_census_sum(j, "cached", a->of[CENSUS_CACHED]);
-	json_census_sum(j, "own", a->of[CENSUS_OWN]);
+	census_sum_json(j, "live", a->of[CENSUS_LIVE]);
+	census_sum_json(j, "bins", a->bins);
+	census_sum_json(j, "fast", a->of[CENSUS_FAST]);
+	census_sum_json(j, "cached", a->of[CENSUS_CACHED]);
+	census_sum_json(j, "own", a->of[CENSUS_OWN]);
 	json_u64(j, "top_bytes", a->top_bytes);
 	json_u64(j, "page_bytes", a->page_bytes);
 	json_u64(j, "unknown_bytes", a->unknown_bytes);
@@ -55,7 +51,7 @@ static void json_memory(struct json *j, const struct census *c)
 	json_string(j, "name", b->walker->name);
 	json_string(j, "version", b->version[0] ? b->version : NULL);
 	json_object_end(j);
-	json_census_sum(j, "live", census_live(b));
+	census_sum_json(j, "live", census_live(b));
 	json_u64(j, "free_bytes", census_free_bytes(b));
 	json_u64(j, "unknown_bytes", census_unknown_bytes(b));
 	json_object_begin(j, "mapped");
@@ -97,7 +93,7 @@ static void json_verdicts(struct json *j, const struct census *c)
 	r = scan_result(c->scan);
 	json_object_begin(j, "scan");
 	for (enum scan_verdict v = SCAN_REACHABLE; v < NR_SCAN_VERDICTS; v++)
-		census_json_sum(j, scan_verdict_name(v), r.sums.of[v].blocks, r.sums.of[v].bytes);
+		report_json_sum(j, scan_verdict_name(v), &r.sums.of[v]);
 	json_u64(j, "scanned_bytes", r.scanned_bytes);
 	json_u64(j, "skipped_bytes", r.skipped_bytes);
 	report_hint_json(j, &r);
@@ -117,7 +113,8 @@ static int json_leaks(struct json *j, const struct census *c)
 		json_object_begin(j, NULL);
 		json_hex(j, "address", leaders[i].addr);
 		json_u64(j, "size", leaders[i].size);
-		census_json_sum(j, "indirect", leaders[i].indirect_blocks, leaders[i].indirect_bytes);
+		census_sum_json(j, "indirect",
+				(struct census_sum){ leaders[i].indirect_blocks, leaders[i].indirect_bytes });
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -136,8 +133,8 @@ static int json_sizes(struct json *j, const struct census *c)
 	for (size_t i = 0; i < nr; i++) {
 		json_object_begin(j, NULL);
 		json_u64(j, "size", sizes[i].size);
-		json_census_sum(j, "live", sizes[i].live);
-		json_census_sum(j, "lost", sizes[i].lost);
+		census_sum_json(j, "live", sizes[i].live);
+		census_sum_json(j, "lost", sizes[i].lost);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -163,8 +160,8 @@ static int json_types(struct json *j, const struct census *c, struct census_name
 		json_string(j, "name", name.text[0] ? name.text : NULL);
 		json_string(j, "object", name.object[0] ? name.object : NULL);
 		json_hex(j, "offset", name.offset);
-		json_census_sum(j, "live", rows[i].live);
-		json_census_sum(j, "lost", rows[i].lost);
+		census_sum_json(j, "live", rows[i].live);
+		census_sum_json(j, "lost", rows[i].lost);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -185,7 +182,7 @@ static int json_owners(struct json *j, const struct census *c, struct census_nam
 		json_string(j, "kind", rows[i].name.kind);
 		json_string(j, "name", rows[i].name.text[0] ? rows[i].name.text : NULL);
 		json_string(j, "object", rows[i].name.object[0] ? rows[i].name.object : NULL);
-		json_census_sum(j, "held", rows[i].held);
+		census_sum_json(j, "held", rows[i].held);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -209,8 +206,8 @@ static int json_first_words(struct json *j, const struct census *c)
 		json_object_begin(j, NULL);
 		json_string(j, "kind", census_first_name(rows[i].first));
 		json_string(j, "text", text[0] ? text : NULL);
-		json_census_sum(j, "live", rows[i].live);
-		json_census_sum(j, "lost", rows[i].lost);
+		census_sum_json(j, "live", rows[i].live);
+		census_sum_json(j, "lost", rows[i].lost);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -233,19 +233,11 @@ void census_known_text(FILE *out, const struct census_known *k, u32 top)
 			human_count(k->nr_smaller).text);
 }
 
-static void json_known_sum(struct json *j, const char *key, struct census_sum sum)
-{
-	json_object_begin(j, key);
-	json_u64(j, "blocks", sum.blocks);
-	json_u64(j, "bytes", sum.bytes);
-	json_object_end(j);
-}
-
 void census_known_json(struct json *j, const struct census_known *k)
 {
 	json_object_begin(j, "known");
-	json_known_sum(j, "live", k->live);
-	json_known_sum(j, "unknown", k->unknown);
+	census_sum_json(j, "live", k->live);
+	census_sum_json(j, "unknown", k->unknown);
 	json_u64(j, "gone_blocks", k->nr_gone);
 	json_u64(j, "smaller_blocks", k->nr_smaller);
 	json_array_begin(j, "callers");
@@ -254,8 +246,8 @@ void census_known_json(struct json *j, const struct census_known *k)
 		json_u64(j, "caller", k->callers[i].id);
 		json_string(j, "function", k->callers[i].function);
 		json_string(j, "stack", k->callers[i].stack);
-		json_known_sum(j, "live", k->callers[i].live);
-		json_known_sum(j, "lost", k->callers[i].lost);
+		census_sum_json(j, "live", k->callers[i].live);
+		census_sum_json(j, "lost", k->callers[i].lost);
 		json_object_end(j);
 	}
 	json_array_end(j);

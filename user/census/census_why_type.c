@@ -200,14 +200,6 @@ int census_why_type_text(FILE *out, const struct census *c, struct census_names 
 	return err;
 }
 
-static void census_why_type_json_sum(struct json *j, const char *key, struct census_sum sum)
-{
-	json_object_begin(j, key);
-	json_u64(j, "blocks", sum.blocks);
-	json_u64(j, "bytes", sum.bytes);
-	json_object_end(j);
-}
-
 int census_why_type_json(struct json *j, const struct census *c, struct census_names *n, const char *type,
 			 u32 top)
 {
@@ -222,8 +214,8 @@ int census_why_type_json(struct json *j, const struct census *c, struct census_n
 	json_object_begin(j, "why_type");
 	json_string(j, "type", type);
 	json_bool(j, "found", t.is_any);
-	census_why_type_json_sum(j, "live", t.live);
-	census_why_type_json_sum(j, "lost", t.lost);
+	census_sum_json(j, "live", t.live);
+	census_sum_json(j, "lost", t.lost);
 	json_u64(j, "nr_owners", t.nr);
 	json_array_begin(j, "owners");
 	for (size_t i = 0; i < shown && !err; i++) {
@@ -233,7 +225,7 @@ int census_why_type_json(struct json *j, const struct census *c, struct census_n
 		json_string(j, "kind", name->kind);
 		json_string(j, "name", name->text[0] ? name->text : NULL);
 		json_string(j, "object", name->object[0] ? name->object : NULL);
-		census_why_type_json_sum(j, "held", t.holders[i].held);
+		census_sum_json(j, "held", t.holders[i].held);
 		err = census_why_json(j, c, n, t.holders[i].example);
 		json_object_end(j);
 	}
