@@ -127,7 +127,7 @@ check_commands() {
 		unknown <(tr '\n' ' ' <user/cli/commands.c | grep -oE '(\{ |COMMAND_OF_(HOST|BOOKS)\()[[:space:]]*"[a-z]+",' | cut -d '"' -f 2) |
 		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no command " $2 }'
 	grep -noE -e '--[a-z][a-z-]+' README.md | tr ':' '\t' |
-		unknown <(grep -ohE '"[a-z][a-z-]+"' user/cli/options*.c user/cli/option_rows.inc | sed 's/"//g; s/^/--/') |
+		unknown <(grep -ohE '"[a-z][a-z-]+"' user/cli/option*.* | sed 's/"//g; s/^/--/') |
 		awk -F'\t' '{ print "README.md:" $1 ": heaptap has no option " $2 }'
 	words '`(sudo )?make [a-z][a-z0-9-]*[` ]' | sed 's/`.*make //; s/[` ]$//' |
 		unknown <(grep -ohE '^[a-z][a-z0-9-]*:' Makefile user/agent/agent.mk tests/targets/targets.mk tests/unit32.mk \
