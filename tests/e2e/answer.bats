@@ -232,7 +232,7 @@ json() { jq -r "$@" "$report"; }
 }
 
 @test "answer: a program that heaptap starts has a resident line, too" {
-	start "$HEAPTAP" run -q -t 1s --no-scan -o r.json -- "$T/swell" 1000000 1
+	start "$HEAPTAP" run -q --stop-after 50 --no-scan -o r.json -- "$T/swell" 1000000 1
 	wait_for jq -e . r.json
 	kill "$(jq -r '.processes[0].pid' r.json)"
 	jq -e '.processes[0].resident | .rss_before == 0 and .change.blocks > 1000000' r.json
