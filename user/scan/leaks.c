@@ -324,7 +324,7 @@ static int leaks_read_process(struct finding *f, const struct leaks_options *o)
 	int err;
 
 	/* Nothing is there to judge, and nothing comes any more. */
-	if (o->is_ending && o->heap && !o->lister && !heap_totals(o->heap).live_blocks)
+	if (o->is_ending && o->heap && !o->books && !o->lister && !heap_totals(o->heap).live_blocks)
 		return 0;
 	for (;;) {
 		nr_tries = f->nr_tries;
