@@ -231,6 +231,18 @@ json() { jq -r "$@" "$report"; }
 	jq -e '.owners[0] | .kind == "data" and .held.blocks == 100000' r.json
 }
 
+@test "answer: a function that calls itself takes two lines, with -v all" {
+	printf '%s\n' '#include <stdlib.h>' 'void *volatile keep;' \
+		'__attribute__((noinline)) int rec(int n) { return n ? rec(n - 1) + 1 : !(keep = malloc(100)); }' \
+		'int main(void) { return rec(50) - 50; }' >rec.c
+	gcc -g -O1 -fno-optimize-sibling-calls -fno-builtin -o rec rec.c
+	"$HEAPTAP" run -q --no-scan -o r.txt -- ./rec
+	[ "$(grep -c ' rec at ' r.txt)" = 2 ]
+	grep -qx '        ... and 49 times more' r.txt
+	"$HEAPTAP" run -q --no-scan -v --force -o r.txt -- ./rec
+	[ "$(grep -c ' rec at ' r.txt)" = 51 ]
+}
+
 @test "answer: a program that heaptap starts has a resident line, too" {
 	start "$HEAPTAP" run -q --stop-after 50 --no-scan -o r.json -- "$T/swell" 1000000 1
 	wait_for jq -e . r.json

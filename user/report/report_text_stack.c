@@ -158,9 +158,33 @@ static size_t find_anchor(const struct anchors *anchors, const struct stack *s, 
 	return most;
 }
 
+/*
+ * How many frames from number @i on, before @end, are on one line: those of a function that calls itself from one
+ * place, if they are more than two.
+ */
+static size_t text_run(const struct text *t, const struct stack *s, size_t i, size_t end)
+{
+	size_t nr = 1;
+
+	while (!IS_AGENT && i + nr < end && s->frames[i + nr].module == s->frames[i].module &&
+	       s->frames[i + nr].offset == s->frames[i].offset)
+		nr++;
+	return nr > 2 && !t->report->options.verbose ? nr : 1;
+}
+
+/* The lines that the first @end frames take. */
+static size_t text_nr_lines(const struct text *t, const struct stack *s, size_t end)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < end; i += text_run(t, s, i, end))
+		nr++;
+	return nr;
+}
+
 static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
 {
-	size_t shown = s->nr_frames, nr_left_out = 0;
+	size_t shown = s->nr_frames, nr_left_out = 0, nr_lines, nr;
 	size_t anchor_row = 0;
 	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
 	int err = 0;
@@ -175,14 +199,20 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 		anchors->list[slot].row = row;
 	}
 	/* Both ends of a very long stack are the most useful parts. */
-	if (shown > MAX_FRAMES && !t->report->options.verbose)
-		nr_left_out = shown - MAX_FRAMES;
-	for (size_t i = 0; i < shown && !err; i++) {
-		if (nr_left_out && i == MAX_FRAMES - LAST_FRAMES) {
-			fprintf(t->out, "        ... %zu frames (-v shows them)\n", nr_left_out);
-			i += nr_left_out;
-		}
+	nr_lines = text_nr_lines(t, s, shown);
+	if (nr_lines > MAX_FRAMES && !t->report->options.verbose)
+		nr_left_out = nr_lines - MAX_FRAMES;
+	for (size_t i = 0, line = 0; i < shown && !err; i += nr, line++) {
+		size_t from = i;
+
+		for (; nr_left_out && line == MAX_FRAMES - LAST_FRAMES; nr_left_out--)
+			i += text_run(t, s, i, shown);
+		if (i > from)
+			fprintf(t->out, "        ... %zu frames (-v shows them)\n", i - from);
+		nr = text_run(t, s, i, shown);
 		err = text_frame(t, s->frames[i]);
+		if (nr > 1)
+			fprintf(t->out, "        ... and %zu times more\n", nr - 1);
 	}
 	if (shown < s->nr_frames)
 		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);
