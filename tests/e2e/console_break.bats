@@ -151,7 +151,7 @@ run sleep 0.3
 type \\x03
 expect heaptap> 
 send break malloc
-expect is stopped in this call
+expect this call
 expect heaptap (holding)> 
 send continue
 expect heaptap> 
