@@ -461,10 +461,10 @@ memory_group() {
 		bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' bash "$GROUP" \
 			"$HEAPTAP" scan --force -o "$BATS_TEST_TMPDIR/r.json" "$@" "$TARGET" 2>"$BATS_TEST_TMPDIR/err" 3>&-
 	}
-	limited --max-pause 60s
+	limited --snapshot precopy --max-pause 60s
 	cat "$BATS_TEST_TMPDIR/err"
 	grep -q 'no precopy: the copy may take 2.*, and there is room for [0-9.]* MiB (see --max-copy)' "$BATS_TEST_TMPDIR/err"
-	jq -e '.copied == true and .scan.definite.blocks >= 0' "$BATS_TEST_TMPDIR/r.json"
+	jq -e '.copied == false and .scan.definite.blocks >= 0' "$BATS_TEST_TMPDIR/r.json"
 	untouched "$TARGET"
 	# Without a copy ahead and without a stop there is no verdict.
 	status=0
@@ -710,7 +710,7 @@ told() { grep -q "^made $1 " "$out"; }
 		cmp "$1"/was/* /run/heaptap/kernel-* || exit 3
 		printf x | dd of="$(echo /run/heaptap/kernel-*)" conv=notrunc status=none
 		say "$1/spoiled" "$2"
-		cmp "$1"/was/* /run/heaptap/kernel-* || exit 4
+		cmp -n 64 "$1"/was/* /run/heaptap/kernel-* || exit 4 # the times of a trial follow
 		rm -r /run/heaptap && mount -o remount,ro /run || exit 99
 		say "$1/fixed" "$2"
 	EOF
