@@ -313,7 +313,7 @@ sys.stdin.read()'
 	census
 	[ "$(grep -c ',definite' "$list")" -eq 10 ]
 	[ "$(grep -c ',indirect' "$list")" -eq 13 ]
-	[[ $(cat "$text") == 'leaks '*' in 10 blocks; '* ]]
+	[[ $(cat "$text") == 'leaks '*' in 10 blocks, and with them '*' in 13'* ]] || { cat "$text"; return 1; }
 	run "$HEAPTAP" scan --fail-on definite "$TARGET"
 	[ "$status" -eq 1 ]
 	run "$HEAPTAP" scan --fail-on definite:1M "$TARGET"
