@@ -475,11 +475,11 @@ run_copied_by() {
 # bats test_tags=full
 @test "leaks: each report of --interval has one with --scan, else the last alone" {
 	spinning
-	attached -i 100ms --scan -o "$BATS_TEST_TMPDIR/each.%n.json" "$TARGET"
+	attached -i 100ms --max-pause 60s --scan -o "$BATS_TEST_TMPDIR/each.%n.json" "$TARGET"
 	wait_for test -s "$BATS_TEST_TMPDIR/each.3.json"
 	detach
 	jq -e '.processes[0].scan != null' "$BATS_TEST_TMPDIR"/each.*.json
-	attached -i 100ms -o "$BATS_TEST_TMPDIR/last.%n.json" "$TARGET"
+	attached -i 100ms --max-pause 60s -o "$BATS_TEST_TMPDIR/last.%n.json" "$TARGET"
 	wait_for test -s "$BATS_TEST_TMPDIR/last.3.json"
 	detach
 	jq -se '(map(.processes[0].scan != null) | .[-1] and (.[0:-1] | any | not)) and length > 1' "$BATS_TEST_TMPDIR"/last.*.json
