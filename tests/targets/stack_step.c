@@ -67,7 +67,7 @@ FN static void t_stepped(void)
 
 	step_on();
 	t_leaf_called();
-	/* Of the vDSO. clock_gettime() begins again at each tick of the clock, and may take longer than that in steps. */
+	/* Of the vDSO. clock_gettime() begins again at each tick of the clock, and steps may take longer than that. */
 	now = time(NULL);
 	keep(now);
 	memset(text, 'x', 63);
