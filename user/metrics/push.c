@@ -63,18 +63,22 @@ static int take_url(struct push *p, const char *url)
 
 	p->url = url;
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
-		const char *host = url + strlen(schemes[i].scheme);
-		int len = (int)strcspn(host, "/");
-		bool has_port = memchr(host, ':', (size_t)len) && host[len - 1] != ']';
+		const char *host;
+		bool has_port;
+		int len;
 
 		if (strncmp(url, schemes[i].scheme, strlen(schemes[i].scheme)))
 			continue;
+		host = url + strlen(schemes[i].scheme);
+		len = (int)strcspn(host, "/");
+		has_port = memchr(host, ':', (size_t)len) && host[len - 1] != ']';
 		p->is_otlp = schemes[i].is_otlp;
-		return asprintf(&p->address, "%s%.*s%s%s", schemes[i].http, len, host,
-				p->is_otlp && !has_port ? ":4318" : "",
-				p->is_otlp && !host[len] ? "/v1development/profiles" : host + len) < 0
-			       ? -ENOMEM
-			       : 0;
+		if (asprintf(&p->address, "%s%.*s%s%s", schemes[i].http, len, host,
+			     p->is_otlp && !has_port ? ":4318" : "",
+			     p->is_otlp && !host[len] ? "/v1development/profiles" : host + len) >= 0)
+			return 0;
+		p->address = NULL;
+		return -ENOMEM;
 	}
 	error("--push: %s: needs http://, https://, otlp:// or otlps://", url);
 	return -EINVAL;

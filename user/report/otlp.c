@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
 #include "user/report/estimate.h"
 #include "user/target/target.h"
 
@@ -112,19 +114,24 @@ int otlp_sample(struct otlp *o, struct pprof_tables *t, const struct pprof_label
 
 int otlp_remark(struct otlp *o, const char *text)
 {
-	size_t len = strlen(o->remarks);
+	size_t len = strlen(o->remarks), room = sizeof(o->remarks) - len;
 
-	snprintf(o->remarks + len, sizeof(o->remarks) - len, "%s%s", len ? "; " : "", text);
+	if ((size_t)snprintf(o->remarks + len, room, "%s%s", len ? "; " : "", text) >= room)
+		memcpy(o->remarks + sizeof(o->remarks) - 4, "...", 4);
 	return 0;
 }
 
 /* An attribute of the resource, which is not in the tables. */
 static void put_attribute(struct protobuf *out, const char *key, const char *text, u64 number)
 {
+	auto_free char *clean = text ? escape_new(text) : NULL;
 	size_t start = protobuf_begin(out, RESOURCE_ATTRIBUTE);
 
+	/* Names are of the target; a receiver refuses a message whose text is no UTF-8. */
+	if (text && !clean)
+		out->err = -ENOMEM;
 	protobuf_string(out, KEY_VALUE_KEY, key);
-	pprof_put_any(out, KEY_VALUE_VALUE, text, number);
+	pprof_put_any(out, KEY_VALUE_VALUE, clean, number);
 	protobuf_end(out, start);
 }
 
