@@ -33,7 +33,7 @@ MAP_PATHS := -ffile-prefix-map=$(CURDIR)=.
 CPPFLAGS += $(MAP_PATHS) $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(COVFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(ROOTFLAG) $(SANFLAGS) $(if $(COVERAGE),-fprofile-instr-generate)
-LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread -ldl -lm
+LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lcapstone) -lpthread -ldl -lm
 # The console's prompt: without the library it is a plain one. READLINE= leaves it out.
 READLINE ?= $(if $(wildcard $(SYSROOT)/usr/include/readline/readline.h),1)
 CPPFLAGS += $(if $(READLINE),,-DWITHOUT_READLINE)
@@ -48,7 +48,7 @@ CPPFLAGS += $(if $(METRICS),,-DWITHOUT_METRICS)
 # Profiles to a server, likewise. PUSH= leaves that out.
 PUSH     ?= $(if $(STATIC),,$(if $(wildcard $(SYSROOT)/usr/include/curl/curl.h $(SYSROOT)/usr/include/*/curl/curl.h),1))
 CPPFLAGS += $(if $(PUSH),,-DWITHOUT_PUSH)
-# One file that needs no library. Distributions have no static Zydis, so that Capstone decodes x86 code.
+# One file that needs no library.
 LDFLAGS  += $(if $(STATIC),-static)
 STATIC_LIBS = $(if $(IS_X86),-lcapstone) -lbpf -ldw -lelf -lz -lzstd -llzma -lbz2 -liberty $(if $(READLINE),-lreadline) $(if $(NCURSES),-lncursesw) -ltinfo \
                -lpthread -ldl -lm
@@ -59,8 +59,8 @@ Q        := $(if $(V),,@)
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
 ROOMS := lib target names probe unwind inject heap source scan core stream report census session remote metrics console top system cli
 
-# Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
-OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),arch/insn_x86_$(if $(STATIC),zydis,capstone).c,$(wildcard arch/insn_x86*.c))
+# Of arch/ what knows one machine only by its own CPU, and x86 code, which Capstone decodes, on x86 only.
+OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),,$(wildcard arch/insn_x86*.c))
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
 # The source `inline` is for x86_64 and aarch64, and its memory is larger than a 32-bit program may have.
 INLINE_SRCS := $(wildcard user/inject/*.c) user/source/source_inline.c $(wildcard user/source/inline_*.c)

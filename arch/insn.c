@@ -12,7 +12,7 @@
  * decoder of another CPU.
  */
 static const struct insn_decoder *const decoders[] = {
-#if defined(__x86_64__) && !defined(WITHOUT_ZYDIS)
+#if defined(__x86_64__) && !defined(WITHOUT_CAPSTONE)
 	&insn_x86,
 #endif
 #ifdef HAS_AARCH64

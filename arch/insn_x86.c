@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86_64 and i386 code, as far as no library is needed; arch/insn_x86_zydis.c or insn_x86_capstone.c decodes. */
+/* x86_64 and i386 code, as far as no library is needed; arch/insn_x86_decode.c decodes. */
 #include "arch/insn_private.h"
 
 #include <elf.h>

@@ -36,7 +36,7 @@ while IFS=$'\t' read -r library licence purpose; do
 	case $library in
 	libiberty.a | libdebuginfod.so) ;;
 	# Builds without these, and for other CPUs.
-	libreadline.so | libncursesw.so | libtinfo.so | libZydis.so | libm.so)
+	libreadline.so | libncursesw.so | libtinfo.so | libcapstone.so | libm.so)
 		[[ " ${linked[*]} " == *" ${library%.so}.so"* ]] || continue ;;
 	*)
 		[[ " ${linked[*]} " == *" ${library%.so}.so"* ]] ||

@@ -20,7 +20,7 @@ build      libelf-dev           elfutils-libelf-devel     libelf
 build      libdw-dev            elfutils-devel            -
 build      libiberty-dev        binutils-devel            binutils
 build      zlib1g-dev           zlib-devel                zlib
-build      x86:libzydis-dev     x86:zydis-devel           x86:zydis
+build      x86:libcapstone-dev  x86:capstone-devel        x86:capstone
 build      libzstd-dev          libzstd-devel             zstd
 build      libreadline-dev      readline-devel            readline
 build      libncurses-dev       ncurses-devel             ncurses
@@ -68,7 +68,6 @@ check      redis-server,redis-tools  redis|valkey         redis|valkey
 check      sqlite3              sqlite                    sqlite
 check,packaging  python3-yaml   python3-pyyaml            python-yaml
 check      python3-prometheus-client  ?python3-prometheus_client  ?python-prometheus_client
-check      x86:libcapstone-dev  -                         -
 check      libbz2-dev           -                         -
 check      liblzma-dev          -                         -
 

@@ -243,6 +243,8 @@ check_readmes() {
 # Variables that outlive a call and can change. Each one has a comment that says why: a signal handler or a callback
 # without a context needs the variable, or it belongs to the process as a whole.
 variables='
+arch/insn_x86_decode.c:decoders
+arch/insn_x86_decode.c:decoders_lock
 fallback/guardian_main.c:has_mail
 fallback/guardian_main.c:is_out_of_time
 user/agent/small_getopt.c:next_letter

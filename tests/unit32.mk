@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Unit tests as 32-bit programs on x86_64. Distributions rarely have libbpf, libdw, libelf, zstd, Zydis and cmocka for
+# Unit tests as 32-bit programs on x86_64. Distributions rarely have libbpf, libdw, libelf, zstd, Capstone and cmocka for
 # both: sources that need them are left out or have a stand-in in user/agent/. tests/unit32/cmocka.h replaces cmocka.
 
 O32       := $(O)/unit32
@@ -12,7 +12,7 @@ OUT32     := user/source/programs.c user/source/source_bpf.c user/source/source_
 SRCS32    := $(filter-out $(OUT32),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
              user/agent/no_libraries.c user/agent/no_bpf.c user/agent/no_names.c
 OBJS32    := $(SRCS32:%.c=$(O32)/%.o)
-CFLAGS32  := $(M32_FLAGS) -isystem tests/unit32 -D_FILE_OFFSET_BITS=64 -DWITHOUT_ZYDIS -DWITHOUT_READLINE -DWITHOUT_NCURSES \
+CFLAGS32  := $(M32_FLAGS) -isystem tests/unit32 -D_FILE_OFFSET_BITS=64 -DWITHOUT_CAPSTONE -DWITHOUT_READLINE -DWITHOUT_NCURSES \
              -std=gnu11 $(OPT) -Wall -Wextra -Wno-missing-field-initializers
 
 # Left out: test_elf needs libelf, test_stream zstd, test_snapshot_copy a function that tests/unit32/cmocka.h has not;

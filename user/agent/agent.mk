@@ -14,7 +14,7 @@ AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
 AGENT_OPT   := -std=gnu11 -Oz -fno-jump-tables -flto=auto -flto-partition=none -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
-AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DIS_AGENT=true $(if $(SERVE_ONLY),-DIS_SERVE_ONLY=true) -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
+AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DIS_AGENT=true $(if $(SERVE_ONLY),-DIS_SERVE_ONLY=true) -DWITHOUT_CAPSTONE -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
                $(if $(findstring musl,$(AGENT_CC)),-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch))
 
 # A static program of musl does not write-protect what RELRO asks for, so its padding to a page is for nothing.

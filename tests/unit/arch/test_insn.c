@@ -425,6 +425,80 @@ static void test_x86(void **state)
 	assert_int_equal(insn_next_call(EM_X86_64, PC + 2, calls + 2, sizeof(calls) - 2, PC + 16), 4);
 	assert_int_equal(insn_next_call(EM_X86_64, PC, calls, 5, PC + 16), 5);
 }
+
+/* Instructions that the library leaves out, or takes for shorter than processors do. */
+static void test_x86_corrected(void **state)
+{
+	static const u8 endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, syscall[] = { 0x0f, 0x05 };
+	static const u8 doubtful[][8] = {
+		{ 0x66, 0xe9, 0x11, 0x22, 0x33, 0x44 }, /* jmp with an operand-size prefix */
+		{ 0x67, 0x0f, 0xb9, 0x40, 0x02 },	/* ud1 */
+		{ 0x0f, 0xff, 0xc8 },			/* ud0 */
+	};
+	static const u8 data16_call[] = { 0x66, 0x66, 0x48, 0xe8, 0x10, 0, 0, 0 };
+	struct insn insn;
+
+	(void)state;
+	assert_int_equal(insn_decode(&insn, EM_X86_64, PC, endbr, sizeof(endbr)), 0);
+	assert_true(insn.kind == INSN_OTHER && insn.length == sizeof(endbr));
+	assert_int_equal(insn_decode(&insn, EM_X86_64, PC, syscall, sizeof(syscall)), 0);
+	assert_int_equal(insn.writes_args, 1 << 3);
+	for (size_t i = 0; i < ARRAY_SIZE(doubtful); i++)
+		assert_int_equal(insn_decode(&insn, EM_X86_64, PC, doubtful[i], 8), -EINVAL);
+	assert_int_equal(insn_decode(&insn, EM_X86_64, PC, data16_call, sizeof(data16_call)), 0);
+	assert_true(insn.kind == INSN_CALL && insn.target == PC + sizeof(data16_call) + 0x10);
+}
+
+/* Moved instructions lead to the same place from elsewhere. */
+static void test_x86_moves(void **state)
+{
+	static const struct {
+		const char *name;
+		u8 code[INSN_MAX_MOVED];
+		size_t len;
+		int moved_len;
+		u8 opcode; /* the first byte of the moved one */
+	} cases[] = {
+		{ "push", { 0x41, 0x54 }, 2, 2, 0x41 },
+		{ "mov rax, [rip + n]", { 0x48, 0x8b, 0x05, 0, 0x20, 0, 0 }, 7, 7, 0x48 },
+		{ "movdqa xmm0, [rip + n]", { 0x66, 0x0f, 0x6f, 0x05, 0, 0x20, 0, 0 }, 8, 8, 0x66 },
+		{ "jmp short", { 0xeb, 0x10 }, 2, 5, 0xe9 },
+		{ "jne short", { 0x75, 0x10 }, 2, 6, 0x0f },
+		{ "jne", { 0x0f, 0x85, 0, 0x20, 0, 0 }, 6, 6, 0x0f },
+		{ "call", { 0xe8, 0, 0x20, 0, 0 }, 5, -ENOTSUP, 0 },
+		{ "loop", { 0xe2, 0x10 }, 2, -ENOTSUP, 0 },
+		{ "xbegin", { 0xc7, 0xf8, 0, 0x20, 0, 0 }, 6, -ENOTSUP, 0 },
+		{ "no instruction", { 0x06 }, 1, -EINVAL, 0 },
+	};
+	enum { FAR = 0x1000 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		u8 out[INSN_MAX_MOVED];
+		struct insn at, moved;
+		int len = insn_move(EM_X86_64, PC, cases[i].code, cases[i].len, PC + FAR, out);
+
+		print_message("# %s\n", cases[i].name);
+		assert_int_equal(len, cases[i].moved_len);
+		if (len < 0)
+			continue;
+		assert_int_equal(out[0], cases[i].opcode);
+		assert_int_equal(insn_decode(&at, EM_X86_64, PC, cases[i].code, cases[i].len), 0);
+		assert_int_equal(insn_decode(&moved, EM_X86_64, PC + FAR, out, (size_t)len), 0);
+		assert_true(moved.kind == at.kind && moved.target == at.target);
+		if (!at.target && cases[i].len > 4) {
+			s32 before, after;
+
+			memcpy(&before, cases[i].code + cases[i].len - 4, 4);
+			memcpy(&after, out + len - 4, 4);
+			assert_int_equal(before - after, FAR);
+		}
+	}
+	assert_int_equal(
+		insn_move(EM_X86_64, PC, cases[1].code, cases[1].len, PC + (1ULL << 32), (u8[16]){ 0 }),
+		-ERANGE);
+	assert_int_equal(insn_move(EM_386, PC, cases[0].code, cases[0].len, PC, (u8[16]){ 0 }), -ENOTSUP);
+}
 #endif
 
 int main(void)
@@ -439,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_aarch64_stays),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_x86_corrected),
+		cmocka_unit_test(test_x86_moves),
 #endif
 	};
 
