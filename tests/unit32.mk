@@ -7,7 +7,7 @@ OUT32     := user/source/programs.c user/source/source_bpf.c user/source/source_
              user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c user/names/symbolize.c \
              user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c \
              user/names/decompress.c user/names/symbol_server.c user/stream/stream_zstd.c $(wildcard arch/insn_x86*.c) \
-             $(INLINE_SRCS) \
+             $(INLINE_SRCS) user/source/source_ptrace_taker.c \
              user/cli/main.c $(filter-out %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
 SRCS32    := $(filter-out $(OUT32),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
              user/agent/no_libraries.c user/agent/no_bpf.c user/agent/no_names.c
@@ -42,4 +42,4 @@ $(O32)/libheaptap.a: $(OBJS32)
 $(O32)/tests/unit/%: tests/unit/%.c $(O32)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  TEST32  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS32) -MMD -MP -o $@ $< $(O32)/libheaptap.a -lpthread
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS32) -MMD -MP -o $@ $< $(O32)/libheaptap.a -lpthread -lm
