@@ -52,6 +52,7 @@ struct heap_event {
 	union {
 		u64 old_addr; /* realloc, mremap: block handed in */
 		u64 alignment; /* other calls: asked for or said; ALIGNMENT_ZERO = 0; 0 = the function has none */
+		u64 weight; /* FAMILY_SAMPLER: the bytes that the block stands for */
 	};
 	u64 size; /* bytes asked for, after nmemb * size; U64_MAX when that overflows; free: bytes said, or 0 */
 	u64 stack; /* id of a stack sent before; 0 = none taken, 1 = lost */
@@ -77,11 +78,10 @@ enum stack_end {
 /* A call stack, sent once. Innermost first: ips[0] is the caller of the allocator. */
 struct stack_event {
 	struct event_header h;
-	u64 id;	       /* stack_event_id() if the source is live; >= STACK_FIRST_ID */
-	u32 epoch;     /* of the process's mappings when the stack was taken */
-	u16 nr_frames; /* valid entries of ips */
-	u8 end;	       /* enum stack_end */
-	u8 reserved;
+	u64 id;			   /* stack_event_id() if the source is live; >= STACK_FIRST_ID */
+	u32 epoch;		   /* of the process's mappings when the stack was taken */
+	u16 nr_frames;		   /* valid entries of ips */
+	u8 end, reserved;	   /* the first: enum stack_end */
 	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
 };
 

@@ -41,7 +41,7 @@ static __always_inline u64 note_arg(const struct pt_regs *ctx, const struct note
 	return a->is_signed ? (u64)((s64)(value << bits) >> bits) : value << bits >> bits;
 }
 
-/* A block of a pool. */
+/* A block of a pool, or one that the program has sampled: the third argument is its weight. */
 static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, const struct note_probe *n,
 				       bool has_loop)
 {
@@ -52,10 +52,11 @@ static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, 
 	if (!ev.addr)
 		return;
 	ev.size = note_arg(ctx, &n->args[1]);
+	ev.weight = note_arg(ctx, &n->args[2]);
 	if (is_free) {
 		ev.h.kind = EVENT_FREE;
 		ev.h.flags = ev.addr == t->last_alloc ? EVENT_TEMPORARY : 0;
-		ev.size = 0;
+		ev.size = ev.weight = 0;
 	}
 	t->last_alloc = is_free ? 0 : ev.addr;
 	if (!is_free || config.has_free_stacks)

@@ -21,7 +21,7 @@ struct note_arg {
 	s64 value;
 };
 
-enum { NOTE_MAX_ARGS = 2 };
+enum { NOTE_MAX_ARGS = 3 };
 
 /* A marker, as the sources need it. */
 struct note_probe {

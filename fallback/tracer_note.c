@@ -36,7 +36,7 @@ static u64 read_arg(const struct tracer *t, const struct cpu *cpu, const struct 
 	return a->is_signed ? (u64)((s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
-/* A block of a pool. */
+/* A block of a pool, or one that the program has sampled: the third argument is its weight. */
 static void tracer_note_send_block(struct tracer *t, struct tracer_thread *th, const struct note_probe *n)
 {
 	struct tracer_process *p = th->process;
@@ -49,10 +49,13 @@ static void tracer_note_send_block(struct tracer *t, struct tracer_thread *th, c
 
 	if (!ev.addr)
 		return;
-	if (is_free)
+	if (is_free) {
 		ev.h.flags = ev.addr == th->inflight.last_alloc ? EVENT_TEMPORARY : 0;
-	else
+	} else {
 		ev.size = read_arg(t, p->cpu, &n->args[1]);
+		if (!IS_AGENT)
+			ev.weight = read_arg(t, p->cpu, &n->args[2]);
+	}
 	th->inflight.last_alloc = is_free ? 0 : ev.addr;
 	if (!is_free || t->options.has_free_stacks)
 		ev.stack = tracer_take_stack_here(t, p);

@@ -140,6 +140,54 @@ holds() { [ "$(resident "$1")" -ge "$2" ]; }
 	done
 }
 
+# by_itself PROGRAM SOURCE OPTION...: a program that samples its blocks itself is seen by its notes alone, without a bias
+by_itself() {
+	local rounds=100000 program=$T/$1 source=$2 bytes lost
+	shift 2
+	"$HEAPTAP" run --force "$@" --sample 64K -o r.json -- "$program" $rounds >out 2>err
+	grep -q 'samples its blocks itself and tells of them (otel_memory): nothing else is placed in it' err
+	read -r bytes lost < <(tail -n 1 out)
+	report=r.json
+	[ "$(jq -r .backend r.json)" = "$source" ]
+	[ "$(field .estimated)" = true ]
+	[ "$(jq .sample_bytes r.json)" -eq 16384 ]
+	[ "$(jq -c '.processes[0].functions | keys' r.json)" = '["otel_memory:alloc","otel_memory:free"]' ]
+	near bytes "$(field .totals.alloc_bytes)" "$bytes" $((bytes / 16384))
+	near leaked "$(field .scan.definite.bytes)" "$lost" $((lost / 16384))
+	lost_by_books r.json "$lost"
+}
+
+@test "sample: a program that samples its blocks itself gets no other probes, and no code" {
+	by_itself own_sampler bpf
+	by_itself own_sampler-guarded bpf
+	by_itself own_sampler ptrace --backend ptrace
+}
+
+@test "sample: attach to a program that samples while it is listened to; it stops when nobody does" {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	mkfifo line
+	exec 7<>line
+	start "$T/own_sampler-guarded" 100000 wait end <line
+	target=$PID
+	wait_for says own_sampler-guarded ready
+	start "$HEAPTAP" attach --sample auto -o r.json -o r.txt "$target"
+	tap=$PID
+	wait_for grep -q attached heaptap.err
+	echo go >&7
+	wait_for grep -q '^[0-9]' own_sampler-guarded.out
+	kill -INT "$tap"
+	ended "$tap" 0
+	read -r bytes lost < <(tail -n 1 own_sampler-guarded.out)
+	report=r.json
+	near leaked "$(field .scan.definite.bytes)" "$lost" $((lost / 16384))
+	# All of it is in blocks, of which a few were seen.
+	tr '\n' ' ' <r.txt | tr -s ' ' | grep -qE 'more than at the attach: ~[0-9.]+ MiB in blocks'
+	untouched "$target"
+	echo end >&7
+	ended "$target" 0
+	exec 7>&-
+}
+
 @test "sample: where it cannot be, one line says so" {
 	run "$HEAPTAP" run --sample 64K -w r.heaptap -- true
 	[ "$status" -eq 2 ]

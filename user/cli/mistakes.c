@@ -11,6 +11,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/program_path.h"
 #include "user/lib/parse.h"
 #include "user/cli/options_private.h"
 
@@ -67,32 +68,16 @@ static const struct {
 	{ "leaks-only", "-s leaked-bytes" },
 };
 
-/* Is @name a program of $PATH? */
-static bool is_in_path(const char *name)
-{
-	const char *dirs = getenv("PATH");
-	char path[4096];
-
-	while (dirs && *dirs && !strchr(name, '/')) {
-		size_t len = strcspn(dirs, ":");
-		int n = snprintf(path, sizeof(path), "%.*s/%s", (int)len, dirs, name);
-
-		if (len && n > 0 && (size_t)n < sizeof(path) && !access(path, X_OK))
-			return true;
-		dirs += len + (dirs[len] == ':');
-	}
-	return false;
-}
-
 /* The command that takes what was typed in its place: a PID, a recording, a program. NULL: no idea. */
 static const char *command_for(const char *text)
 {
 	size_t len = strlen(text);
+	char path[4096];
 
 	if (strspn(text, "0123456789") == len)
 		return "attach";
 	if (access(text, F_OK))
-		return is_in_path(text) ? "run" : NULL;
+		return !strchr(text, '/') && program_path(text, path, sizeof(path)) ? "run" : NULL;
 	if (len > 8 && !strcmp(text + len - 8, ".heaptap"))
 		return "report";
 	return access(text, X_OK) ? NULL : "run";

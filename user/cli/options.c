@@ -19,14 +19,9 @@
 #include "user/session/session_options.h"
 #include "user/scan/suppress.h"
 
-/* Options that the agent has not are without a row there. */
+/* Options that an agent has not are without a row there. */
 /* clang-format off */
-#if IS_AGENT
-#define OF_HOST(...)
-#else
-#define OF_HOST(...)	     __VA_ARGS__,
-#endif
-#if IS_SERVE_ONLY /* these are missing, too */
+#if IS_SERVE_ONLY
 #define OF_BOOKS(...)
 #else
 #define OF_BOOKS(...)	      __VA_ARGS__,

@@ -3,6 +3,7 @@
 #include "user/cli/tracing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,12 @@
 #include <unistd.h>
 
 #include "user/cli/options_rooms.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/program_path.h"
 #include "user/lib/status.h"
+#include "user/probe/own_sampler.h"
 #include "user/report/output.h"
 #include "user/scan/snapshot_price.h"
 #include "user/session/control.h"
@@ -24,6 +28,7 @@
 #include "user/lib/privileges.h"
 #include "user/stream/record_file.h"
 #include "user/stream/recorder.h"
+#include "user/target/target.h"
 
 /* Does the recording go to standard output? Reports then go elsewhere. */
 static bool records_to_stdout(const struct options *o)
@@ -115,6 +120,49 @@ static void tracing_choose_backend(struct session_options *so)
 	so->source.backend = BACKEND_PTRACE;
 }
 
+/* Do all processes that @o names for attach sample themselves? *@status: a name that nothing has, logged. */
+static bool all_tell_samples(const struct options *o, int *status)
+{
+	bool tell = o->targets.nr > 0;
+
+	for (size_t i = 0; i < o->targets.nr && *status == STATUS_DONE; i++) {
+		auto_free pid_t *pids = NULL;
+		size_t nr = 0;
+
+		if (target_find(o->targets.items[i], &pids, &nr))
+			*status = STATUS_NO_TARGET;
+		for (size_t k = 0; k < nr && tell; k++)
+			tell = own_sampler_in_process(pids[k]);
+	}
+	return tell;
+}
+
+static bool program_tells_samples(const char *name)
+{
+	char path[PATH_MAX];
+	int fd = program_path(name, path, sizeof(path)) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	bool tells = fd >= 0 && own_sampler_in_file(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return tells;
+}
+
+/* Targets that sample their blocks themselves need no code. */
+static int tracing_choose_sampler(struct session_options *so, const struct options *o, bool attaches)
+{
+	int status = STATUS_DONE;
+
+	if (IS_AGENT || !o->sample_bytes || so->source.backend == BACKEND_INLINE)
+		return STATUS_DONE;
+	so->source.tells_samples =
+		attaches ? all_tell_samples(o, &status) : o->nr_args > 0 && program_tells_samples(o->args[0]);
+	if (so->source.tells_samples && !o->quiet)
+		info("%s: the program samples its blocks itself and tells of them (%s): nothing else is placed in it",
+		     so->command, OWN_SAMPLER_PROVIDER);
+	return status;
+}
+
 int tracing_run(const struct options *o, const struct tracing_command *command)
 {
 	bool is_launch = command->is_launch;
@@ -140,6 +188,9 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	err = recorder_check(&so.recorder);
 	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (err)
+		goto out;
+	status = tracing_choose_sampler(&so, o, command->attaches);
+	if (status != STATUS_DONE)
 		goto out;
 	status = STATUS_IMPOSSIBLE;
 	tracing_choose_backend(&so);

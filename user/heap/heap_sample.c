@@ -32,12 +32,44 @@ static double sample_weight(const struct heap *h, u64 size, u32 distance)
 {
 	double bytes = distance ? (double)(1ULL << distance) : (double)h->sample_bytes;
 
+	if (distance == SAMPLED_ALWAYS)
+		return 1;
 	return -1 / expm1(-((double)size + 1) / bytes);
 }
 
-/* The distance of @ev, which the target may have written. */
-static u32 sample_distance_of(const struct heap_event *ev)
+/* By chance, the same again for the same event: in @part of all events. */
+static bool sample_is_drawn(const struct heap_event *ev, u64 salt, double part)
 {
+	double whole = 4294967296.0;
+
+	return (double)(hash_u64(hash_u64(ev->addr ^ ev->time_ns ^ salt) >> 7) >> 32) < part * whole;
+}
+
+/*
+ * The distance of a block that its program has sampled, and whose weight it tells: that of the power of two below it,
+ * or of the one above, by chance, so that the mean is the weight.
+ */
+static u32 sample_distance_of_weight(const struct heap *h, const struct heap_event *ev)
+{
+	enum { SALT = 1, MOST = 47 }; /* a distance of 128 TiB */
+	double nr = (double)ev->weight / (double)(ev->size ? ev->size : 1), low = 1, high;
+	u32 log = 0;
+
+	for (; log < MOST; log++, low = high) {
+		high = sample_weight(h, ev->size, log + 1);
+		if (nr < high)
+			break;
+	}
+	if (log < MOST && nr > low && sample_is_drawn(ev, SALT, (nr - low) / (high - low)))
+		log++;
+	return log ? log : SAMPLED_ALWAYS;
+}
+
+/* The distance of @ev, which the target may have written. */
+static u32 sample_distance_of(const struct heap *h, const struct heap_event *ev)
+{
+	if (alloc_fn(h->fns, ev->h.fn)->family == FAMILY_SAMPLER)
+		return sample_distance_of_weight(h, ev);
 	return ev->h.distance < 1U << (47 - SAMPLED_SIZE_BITS) ? ev->h.distance : 0;
 }
 
@@ -61,21 +93,20 @@ struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, u32 distanc
 /* Blocks count as whole numbers: by chance one more, so that their mean is right. The same again for the same event. */
 static bool sample_is_more(const struct heap *h, const struct heap_event *ev)
 {
-	double weight = sample_weight(h, ev->size, sample_distance_of(ev)), whole = 4294967296.0;
+	double weight = sample_weight(h, ev->size, sample_distance_of(h, ev));
 
-	return (double)(hash_u64(hash_u64(ev->addr ^ ev->time_ns) >> 7) >> 32) <
-	       (weight - floor(weight)) * whole;
+	return sample_is_drawn(ev, 0, weight - floor(weight));
 }
 
 void heap_sample_enter(struct heap *h, struct block *b, const struct heap_event *ev)
 {
 	u64 size = ev->size < SAMPLED_MAX_SIZE ? ev->size : SAMPLED_MAX_SIZE,
-	    distance = sample_distance_of(ev);
+	    distance = sample_distance_of(h, ev);
 
 	b->is_more = sample_is_more(h, ev);
 	b->size = size | distance << SAMPLED_SIZE_BITS;
 	h->nr_samples++;
-	if (distance)
+	if (distance && distance != SAMPLED_ALWAYS)
 		h->sample_last = 1ULL << distance;
 }
 
@@ -102,7 +133,7 @@ u64 heap_sampled_calls(const struct heap *h, const struct heap_event *ev)
 		return 1;
 	return ev->h.flags & EVENT_UNSAMPLED && ev->h.kind == EVENT_REALLOC_END
 		       ? 0
-		       : heap_worth(h, ev->h.fn, size, sample_distance_of(ev), sample_is_more(h, ev)).nr;
+		       : heap_worth(h, ev->h.fn, size, sample_distance_of(h, ev), sample_is_more(h, ev)).nr;
 }
 
 void heap_sample_spread(const struct heap *h, struct row *row, const struct block *b)

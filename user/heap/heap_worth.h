@@ -4,8 +4,11 @@
 
 #include "user/heap/heap_private.h"
 
-/* A sampled block keeps the logarithm of its distance above the bits of its size. */
-enum { SAMPLED_SIZE_BITS = 42 };
+/*
+ * A sampled block keeps the logarithm of its distance above the bits of its size. SAMPLED_ALWAYS in its place: such
+ * blocks are always sampled, and each stands for itself.
+ */
+enum { SAMPLED_SIZE_BITS = 41, SAMPLED_ALWAYS = 63 };
 static const u64 SAMPLED_MAX_SIZE = (1ULL << SAMPLED_SIZE_BITS) - 1;
 
 /* The bytes of @b. */

@@ -23,6 +23,13 @@ typedef u64 taddr_t;
 #define IS_AGENT false
 #endif
 
+/* A row of a table that the agent has not. */
+#if IS_AGENT
+#define OF_HOST(...)
+#else
+#define OF_HOST(...) __VA_ARGS__,
+#endif
+
 #define ARRAY_SIZE(a)  (sizeof(a) / sizeof((a)[0]))
 #define __must_check   __attribute__((warn_unused_result))
 #define __printf(f, a) __attribute__((format(printf, f, a)))

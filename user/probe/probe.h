@@ -72,6 +72,7 @@ struct probe_options {
 	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool only_workers; /* no probes in functions that have another probed one do the work */
+	bool only_sampler; /* nor in any: notes tell of the blocks that programs sample (user/probe/own_sampler.h) */
 	bool no_uretprobe; /* see the end of calls by probes on ret instructions (slower) */
 	/* Borrowed for the life of each list; rows of own APIs are added. NULL: none are. */
 	struct alloc_table *fns;

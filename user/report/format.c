@@ -7,13 +7,6 @@
 
 #include "user/report/report.h"
 
-/* The agent leaves out what is made of names, which another machine has. */
-#if IS_AGENT
-#define OF_HOST(...)
-#else
-#define OF_HOST(...) __VA_ARGS__,
-#endif
-
 /* One row, one look. */
 /* clang-format off */
 const struct report_format report_formats[] = {

@@ -10,6 +10,7 @@
 
 #include "user/heap/stacks.h"
 #include "user/lib/human.h"
+#include "user/report/estimate.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_verdict.h"
 #include "user/source/source.h"
@@ -188,6 +189,7 @@ static int residence_add_parts(char *text, u64 change, const struct report *r, c
 	int err = 0;
 
 	for (size_t n = 0; n < MAX_LISTED && !err; n++) {
+		struct human size;
 		size_t k = 0;
 
 		for (size_t i = 1; i < nr_items; i++)
@@ -196,8 +198,11 @@ static int residence_add_parts(char *text, u64 change, const struct report *r, c
 		if (residence_size(items[k].bytes) < least)
 			break;
 		most = n ? most : k;
-		residence_add(text, "%s%s%s %s", n ? ", " : ": ", items[k].bytes < 0 ? "-" : "",
-			      human_bytes(residence_size(items[k].bytes)).text, items[k].what);
+		size = human_bytes(residence_size(items[k].bytes));
+		if (k == IN_BLOCKS || k == IN_FREE)
+			size = estimate_of(p->heap, size);
+		residence_add(text, "%s%s%s %s", n ? ", " : ": ", items[k].bytes < 0 ? "-" : "", size.text,
+			      items[k].what);
 		if (items[k].bytes > 0)
 			err = residence_add_who(text, k, r, p, rows, nr);
 		items[k].bytes = 0;

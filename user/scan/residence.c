@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
@@ -278,6 +279,7 @@ void residence_set_allocator(struct residence *r, size_t i, u64 bytes)
 /* The mappings that blocks are counted in. */
 struct residence_blocks {
 	struct residence *r;
+	const struct heap *heap;
 	size_t last; /* the mapping of the last block: the next one is often in it */
 	u64 page;
 };
@@ -295,7 +297,7 @@ static int residence_count_block(void *ctx, const struct heap_block *block)
 	m = b->last < r->nr_maps ? &r->maps[b->last] : NULL;
 	if (m && m->start <= block->addr) {
 		m->allocator += (last - first) * b->page;
-		m->live += block->size;
+		m->live += heap_worth_or(b->heap, block, block->size).bytes;
 	}
 	return 0;
 }
@@ -315,7 +317,7 @@ static void residence_settle(struct residence *r, size_t i, bool has_own_mapping
 void residence_find_blocks(struct residence *now, struct residence *before, const struct heap *heap,
 			   bool has_own_mappings)
 {
-	struct residence_blocks b = { .r = now, .page = (u64)sysconf(_SC_PAGESIZE) };
+	struct residence_blocks b = { .r = now, .heap = heap, .page = (u64)sysconf(_SC_PAGESIZE) };
 	int err = heap_for_each_block(heap, residence_count_block, &b);
 
 	for (size_t i = 0; !err && i < now->nr_maps; i++)

@@ -136,6 +136,8 @@ static int add_multi(struct keeper *k, const struct keeper_request *r, int prog_
 				  .attach_type = TRACE_UPROBE_MULTI,
 				  .multi = { .path = (uintptr_t)path,
 					     .offsets = (uintptr_t)k->places->offsets,
+					     .ref_ctr_offsets =
+						     r->has_semaphores ? (uintptr_t)k->places->semaphores : 0,
 					     .cookies = r->has_cookies ? (uintptr_t)k->places->cookies : 0,
 					     .cnt = r->nr,
 					     .flags = r->is_return ? UPROBE_MULTI_RETURN : 0,
@@ -145,13 +147,17 @@ static int add_multi(struct keeper *k, const struct keeper_request *r, int prog_
 	return fd < 0 ? fd : link_keeper_keep(k, fd, -1, r);
 }
 
-static int open_event(const struct keeper *k, const struct keeper_request *r, const char *path, u64 offset)
+/* Of place @i. The kernel takes the place of the semaphore in the upper half of config (Linux 4.20). */
+static int open_event(const struct keeper *k, const struct keeper_request *r, const char *path, u32 i)
 {
+	enum { SEMAPHORE_SHIFT = 32 };
+	u64 semaphore = r->has_semaphores ? k->places->semaphores[i] : 0;
 	struct perf_event_attr attr = { .type = (u32)k->pmu_type,
 					.size = sizeof(attr),
-					.config = r->is_return ? k->return_flag : 0,
+					.config = (r->is_return ? k->return_flag : 0) |
+						  semaphore << SEMAPHORE_SHIFT,
 					.config1 = (uintptr_t)path,
-					.config2 = offset };
+					.config2 = k->places->offsets[i] };
 	int fd = (int)syscall(SYS_perf_event_open, &attr, r->pid ? r->pid : -1, r->pid ? -1 : 0, -1,
 			      PERF_FLAG_FD_CLOEXEC);
 
@@ -184,7 +190,7 @@ static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_f
 	int err = 0;
 
 	for (u32 i = 0; i < r->nr && !err; i++) {
-		int event_fd = open_event(k, r, path, k->places->offsets[i]);
+		int event_fd = open_event(k, r, path, i);
 
 		if (event_fd < 0)
 			return event_fd;

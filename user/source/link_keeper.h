@@ -26,6 +26,7 @@ struct keeper_places {
 	/* The places of the request that is under way. */
 	u64 offsets[KEEPER_MAX_PLACES]; /* in the file */
 	u64 cookies[KEEPER_MAX_PLACES];
+	u64 semaphores[KEEPER_MAX_PLACES]; /* in the file; 0 = none */
 	/*
 	 * Processes that a probe may have stopped when heaptap dies. The keeper then resumes them. 0 = a free entry.
 	 * All entries are 0 when heaptap ends as usual.
@@ -53,6 +54,7 @@ struct keeper_request {
 	bool is_multi;	  /* one uprobe_multi link for all places; else a perf event for each */
 	bool is_return;	  /* uretprobes */
 	bool has_cookies; /* else the programs have fixed ones */
+	bool has_semaphores;
 };
 
 /*

@@ -147,6 +147,8 @@ static int ask_for_places(struct link_set *set, const struct programs *p, const 
 		memcpy(set->places->offsets, g->offsets + done, nr * sizeof(u64));
 		if (g->cookies)
 			memcpy(set->places->cookies, g->cookies + done, nr * sizeof(u64));
+		if (g->semaphores)
+			memcpy(set->places->semaphores, g->semaphores + done, nr * sizeof(u64));
 		err = links_ask(set, &r, fds);
 	}
 	return err;
@@ -160,7 +162,8 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 						       .group = g->group,
 						       .is_multi = is_multi,
 						       .is_return = g->is_return,
-						       .has_cookies = g->cookies });
+						       .has_cookies = g->cookies,
+						       .has_semaphores = g->semaphores });
 }
 
 int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g)

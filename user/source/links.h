@@ -15,6 +15,11 @@ struct link_group {
 	u32 group;	    /* link_set_drop_group(); 0 = none */
 	const u64 *offsets; /* in the file */
 	const u64 *cookies; /* NULL: the program has a fixed one */
+	/*
+	 * In the file, of words of 16 bits that the kernel counts up while somebody listens; 0, or NULL: there is none.
+	 * In the processes that are seen only.
+	 */
+	const u64 *semaphores;
 	size_t nr;
 };
 

@@ -42,6 +42,7 @@ void placing_fini(struct placing *p)
 		free(p->files[i].points);
 		free(p->files[i].notes);
 		free(p->files[i].note_places);
+		free(p->files[i].note_semaphores);
 	}
 	free(p->files);
 	free(p->placements);
@@ -160,9 +161,9 @@ static int list_points(const struct placing *p, struct probed_file *f)
 	f->points = calloc(most, sizeof(*f->points));
 	if (!f->points)
 		return -ENOMEM;
-	for (size_t i = 0; i < list->nr_internal_calls; i++)
+	for (size_t i = 0; i < list->nr_internal_calls && !p->options.probes.only_sampler; i++)
 		placing_add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
-	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE; kind++)
+	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE && !p->options.probes.only_sampler; kind++)
 		for (size_t i = 0; i < list->nr; i++)
 			add_site_points(p, f, kind, i);
 	if (!IS_AGENT && list->end)
@@ -280,8 +281,9 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	if (err || is_omitted(p, m))
 		return err;
 	err = scan_if_new(p, t, map, elf);
+	/* With only_sampler, allocators have no probes, and are there all the same. */
 	if (err || !f->nr_points)
-		return err;
+		return err ? err : note_allocator(p, t, m);
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	/* Breakpoints in memory run the code of memory. */

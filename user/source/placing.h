@@ -42,8 +42,8 @@ struct probed_file {
 	struct mapping code;		/* in one of the processes */
 	const char *function_of_others; /* placing_look_for_others() */
 	struct probe_list list;
-	struct note_probe *notes; /* owned; its markers, note_places says where */
-	u64 *note_places;	  /* owned */
+	struct note_probe *notes;	    /* owned; its markers, note_places says where */
+	u64 *note_places, *note_semaphores; /* owned; ELF virtual addresses; no semaphore is 0 */
 	u32 nr_notes;
 	u32 first_probe, first_note; /* index of its first function and marker */
 	struct probe_point *points;  /* owned; sorted by kind */
@@ -55,9 +55,9 @@ enum { PLACING_LEAVES_OUT = 1 };
 
 /* The source's part. Functions return 0 or -errno; @ctx is the one of placing_init(). */
 struct placing_ops {
-	/* Probes lie in mappings, not in files: each mapping of a file gets its own. */
-	bool is_per_mapping;
-	u32 max_probes; /* functions; and markers */
+	bool is_per_mapping; /* probes lie in mappings, not in files: each mapping of a file gets its own */
+	bool has_semaphores; /* put_in() counts those of markers up */
+	u32 max_probes;	     /* functions; and markers */
 
 	/* @nr functions, the first one of index @first. */
 	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);

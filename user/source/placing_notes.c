@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which notes of a file are markers: those of heaptap.h, and those that --mark-usdt names. */
+/*
+ * Which notes of a file are markers: those of heaptap.h, those that --mark-usdt names, and those of programs that
+ * sample their blocks themselves.
+ */
 #include "user/source/placing_notes.h"
 
 #include <elf.h>
@@ -11,22 +14,28 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/probe/notes.h"
+#include "user/probe/own_sampler.h"
 
-/* The notes of include/heaptap.h. */
+static const char own[] = "heaptap", sampler[] = OWN_SAMPLER_PROVIDER; /* providers */
+
+/* The notes of include/heaptap.h, and those of a sampler: block, bytes, and the bytes that it stands for; block. */
 static const struct {
-	const char *name;
+	const char *provider, *name;
 	u8 what; /* enum note_what */
 	u8 nr_args;
 	const char *symbol; /* row of the table of allocator functions */
-} own_notes[] = {
-	{ "mark", NOTE_MARK, 1, NULL },		  { "pause", NOTE_PAUSE, 0, NULL },
-	{ "resume", NOTE_RESUME, 0, NULL },	  { "alloc", NOTE_ALLOC, 2, "heaptap:alloc" },
-	{ "free", NOTE_FREE, 1, "heaptap:free" }, { "leak_check", NOTE_LEAK_CHECK, 0, NULL },
-};
+} known_notes[] = { { own, "mark", NOTE_MARK, 1, NULL },
+		    { own, "pause", NOTE_PAUSE, 0, NULL },
+		    { own, "resume", NOTE_RESUME, 0, NULL },
+		    { own, "alloc", NOTE_ALLOC, 2, "heaptap:alloc" },
+		    { own, "free", NOTE_FREE, 1, "heaptap:free" },
+		    { own, "leak_check", NOTE_LEAK_CHECK, 0, NULL },
+		    OF_HOST({ sampler, "alloc", NOTE_ALLOC, 3, "otel_memory:alloc" })
+			    OF_HOST({ sampler, "free", NOTE_FREE, 1, "otel_memory:free" }) };
 
-static bool is_own(const char *provider)
+static bool is_known(const char *provider)
 {
-	return !strcmp(provider, "heaptap");
+	return !strcmp(provider, own) || (!IS_AGENT && !strcmp(provider, sampler));
 }
 
 /* Is the note named by --mark-usdt? */
@@ -46,19 +55,27 @@ static bool placing_notes_is_named(struct placing *p, const char *provider, cons
 
 static bool placing_notes_is_wanted(void *ctx, const char *provider, const char *name)
 {
-	return is_own(provider) || placing_notes_is_named(ctx, provider, name);
+	const struct placing *p = ctx;
+
+	if (!IS_AGENT && !strcmp(provider, sampler))
+		return p->options.probes.only_sampler;
+	return !strcmp(provider, own) || placing_notes_is_named(ctx, provider, name);
 }
 
-static bool describe_own(struct note_probe *out, const struct note *note)
+static bool describe_known(struct note_probe *out, const struct note *note)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(own_notes); i++) {
-		if (strcmp(own_notes[i].name, note->name))
+	for (size_t i = 0; i < ARRAY_SIZE(known_notes); i++) {
+		u8 nr = known_notes[i].nr_args;
+
+		if (strcmp(known_notes[i].provider, note->provider) ||
+		    strcmp(known_notes[i].name, note->name))
 			continue;
-		for (u8 k = 0; k < own_notes[i].nr_args; k++)
+		for (u8 k = 0; k < nr; k++)
 			if (note->nr_args <= k || note->args[k].kind == NOTE_ARG_UNKNOWN)
 				return false;
-		out->what = own_notes[i].what;
-		out->fn = own_notes[i].symbol ? alloc_fn_find(NULL, own_notes[i].symbol) : 0;
+		memset(out->args + nr, 0, (NOTE_MAX_ARGS - nr) * sizeof(*out->args));
+		out->what = known_notes[i].what;
+		out->fn = known_notes[i].symbol ? alloc_fn_find(NULL, known_notes[i].symbol) : 0;
 		return true;
 	}
 	return false;
@@ -69,8 +86,8 @@ static bool placing_notes_describe(struct note_probe *out, const struct note *no
 {
 	*out = (struct note_probe){ .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
 	memcpy(out->args, note->args, sizeof(out->args));
-	if (is_own(note->provider))
-		return describe_own(out, note);
+	if (is_known(note->provider))
+		return describe_known(out, note);
 	out->what = NOTE_MARK;
 	snprintf(out->name, sizeof(out->name), "%s:%s", note->provider, note->name);
 	return true;
@@ -110,31 +127,46 @@ static void add_ignores(struct probed_file *f, const struct elf *elf)
 	}
 }
 
+/* The kernel counts up a word of the file's data only. */
+static bool placing_notes_is_data(const struct elf *elf, u64 vaddr)
+{
+	const struct elf_segment *s = elf_segment_at(elf, vaddr);
+	u64 offset;
+
+	return s && s->flags & PF_W && !elf_vaddr_to_offset(elf, vaddr, &offset);
+}
+
 /* Take over those of @list that can be markers. Returns how many cannot. */
-static size_t placing_notes_choose(struct probed_file *f, const struct note_list *list, struct elf *elf)
+static size_t placing_notes_choose(const struct placing *p, struct probed_file *f,
+				   const struct note_list *list, struct elf *elf)
 {
 	size_t nr_bad = 0;
 
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct note *note = &list->notes[i];
 
-		if (note->semaphore || !placing_notes_describe(&f->notes[f->nr_notes], note, elf) ||
-		    !note_is_probed(elf, note->vaddr)) {
-			nr_bad += !note->semaphore;
+		if (note->semaphore && (IS_AGENT || !p->ops->has_semaphores))
+			continue;
+		if (!placing_notes_describe(&f->notes[f->nr_notes], note, elf) ||
+		    !note_is_probed(elf, note->vaddr) ||
+		    (!IS_AGENT && note->semaphore && !placing_notes_is_data(elf, note->semaphore))) {
+			nr_bad++;
 			continue;
 		}
+		if (!IS_AGENT)
+			f->note_semaphores[f->nr_notes] = note->semaphore;
 		f->note_places[f->nr_notes++] = note->vaddr;
 	}
 	return nr_bad;
 }
 
-/* Markers behind a counter that only a tracer increases. */
-static void warn_silent(const struct note_list *list, const char *path)
+/* Markers behind a counter that the source does not increase. */
+static void warn_silent(const struct placing *p, const struct note_list *list, const char *path)
 {
-	for (size_t i = 0; i < list->nr; i++) {
+	for (size_t i = 0; i < list->nr && (IS_AGENT || !p->ops->has_semaphores); i++) {
 		if (!list->notes[i].semaphore)
 			continue;
-		warn("probe: %s: %s:%s: guarded by a semaphore, so it makes no markers", path,
+		warn("probe: %s: %s:%s: guarded by a semaphore, so it makes markers by BPF only", path,
 		     list->notes[i].provider, list->notes[i].name);
 		return;
 	}
@@ -154,15 +186,16 @@ int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf
 		return 0;
 	f->notes = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->notes));
 	f->note_places = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->note_places));
-	err = f->notes && f->note_places ? 0 : -ENOMEM;
+	f->note_semaphores = IS_AGENT ? NULL : calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(u64));
+	err = f->notes && f->note_places && (IS_AGENT || f->note_semaphores) ? 0 : -ENOMEM;
 	if (!err) {
-		nr_bad += placing_notes_choose(f, &list, elf);
+		nr_bad += placing_notes_choose(p, f, &list, elf);
 		add_ignores(f, elf);
 	}
 	if (!err && p->nr_notes + f->nr_notes > p->ops->max_probes)
 		err = -ENOSPC;
 	if (!err) {
-		warn_silent(&list, path);
+		warn_silent(p, &list, path);
 		f->first_note = p->nr_notes;
 		p->nr_notes += f->nr_notes;
 	}

@@ -77,6 +77,7 @@ static int link_fixed(struct bpf_source *s, const struct link_group *group)
 	g.cookies = NULL;
 	while (next < group->nr && !err) {
 		g.offsets = &group->offsets[next];
+		g.semaphores = group->semaphores ? &group->semaphores[next] : NULL;
 		config.fixed_cookie = group->cookies[next];
 		g.nr = 0;
 		while (next < group->nr && group->cookies[next] == config.fixed_cookie) {
@@ -143,13 +144,29 @@ static u64 cookie_of(const struct probed_file *f, const struct probe_point *poin
 	return (u64)scope << 32 | low;
 }
 
-/* Put probes in at @nr points of one kind. @offsets and @cookies have room for them. */
+/* Where in the file the semaphores of the markers @points are: into @out. -errno: one is in no part of it. */
+static int semaphores_of(const struct probed_file *f, const struct elf *elf, const struct probe_point *points,
+			 size_t nr, u64 *out)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		u64 vaddr = f->note_semaphores[points[i].probe - f->first_note];
+
+		if (vaddr)
+			err = elf_vaddr_to_offset(elf, vaddr, &out[i]);
+	}
+	return err;
+}
+
+/* Put probes in at @nr points of one kind. */
 static int link_points(struct bpf_source *s, const struct probed_file *f, const struct elf *elf,
 		       const struct probe_point *points, size_t nr, struct link_group *g)
 {
-	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
+	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies)),
+		      *semaphores = calloc(nr, sizeof(*semaphores));
 
-	if (!offsets || !cookies)
+	if (!offsets || !cookies || !semaphores)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++) {
 		int err = elf_vaddr_to_offset(elf, points[i].vaddr, &offsets[i]);
@@ -163,6 +180,13 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	g->offsets = offsets;
 	g->cookies = cookies;
 	g->nr = nr;
+	if (points->kind == POINT_NOTE) {
+		int err = semaphores_of(f, elf, points, nr, semaphores);
+
+		if (err)
+			return err;
+		g->semaphores = semaphores;
+	}
 	if (s->is_cookie_fixed)
 		return link_fixed(s, g);
 	if (s->is_multi && g->pid && copies_note(&s->copies, g))
@@ -287,6 +311,7 @@ static int source_bpf_place_put_in(void *ctx, const struct target *t, const stru
 }
 
 const struct placing_ops bpf_place = {
+	.has_semaphores = true,
 	.max_probes = MAX_PROBES,
 	.add_probes = source_bpf_place_add_probes,
 	.add_notes = source_bpf_place_add_notes,
@@ -331,6 +356,7 @@ void source_bpf_watch_code(const struct bpf_source *s, const struct target *t)
 
 /* With a taker. */
 const struct placing_ops bpf_place_for_taker = {
+	.has_semaphores = true,
 	.is_per_mapping = true,
 	.max_probes = PIECE_MAX_PROBES,
 	.add_probes = source_bpf_place_add_probes,

@@ -29,7 +29,7 @@ static int add_custom(struct probe_custom *custom, struct alloc_table *fns, stru
 	return 0;
 }
 
-/* Only code in the program can leave out calls before they cost anything. */
+/* Only code in the program, ours or its own, can leave out calls before they cost anything. */
 static int source_open_refuse_samples(const struct source_choice *c, const char *backend)
 {
 	error("%s: --sample: not by %s: use --backend inline%s", c->command, backend,
@@ -45,7 +45,7 @@ static int open_bpf(struct source **source, struct source_options *so, const str
 		caps_explain(caps, c->command);
 		return err;
 	}
-	if (!IS_AGENT && c->sample_bytes)
+	if (!IS_AGENT && c->sample_bytes && !c->tells_samples)
 		return source_open_refuse_samples(c, "BPF");
 	if (!caps->is_uretprobe_safe)
 		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
@@ -62,7 +62,7 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	struct caps caps;
 	int err;
 
-	if (!IS_AGENT && c->sample_bytes)
+	if (!IS_AGENT && c->sample_bytes && !c->tells_samples)
 		return source_open_refuse_samples(c, "ptrace");
 	if (source_ptrace.probe(&caps)) {
 		error("%s: ptrace: %s", c->command, caps.reason);
@@ -101,7 +101,8 @@ static bool may_put_code(const struct source_choice *c)
 {
 	const char *never = getenv("HEAPTAP_NO_CODE");
 
-	return !IS_AGENT && c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !(never && *never);
+	return !IS_AGENT && c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !c->tells_samples &&
+	       !(never && *never);
 }
 
 /* Why the inline source must not be tried where nobody asks for it. NULL: it may be. */
@@ -202,7 +203,8 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		/* The bytes of an operator are those of the malloc inside it. */
 		.probes = { .want_mmap = c->want_mmap,
 			    .want_cpp = !c->no_cpp,
-			    .only_workers = !IS_AGENT && c->sample_bytes },
+			    .only_workers = !IS_AGENT && c->sample_bytes,
+			    .only_sampler = !IS_AGENT && c->tells_samples },
 	};
 	const struct source_ops *chosen;
 	int err = list ? add_custom(list, fns, &so, c) : -ENOMEM;

@@ -37,6 +37,7 @@ struct source_choice {
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	u64 sample_bytes;    /* mean distance of sampled bytes; 0 = all blocks are seen */
 	bool want_mmap, no_cpp, adapts_samples; /* the last: sample_bytes is the first distance */
+	bool tells_samples;   /* with sample_bytes: targets sample themselves (user/probe/own_sampler.h) */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool joins_later;     /* it becomes that of those that get code, in session_put_code() */
 	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */

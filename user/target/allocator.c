@@ -94,6 +94,9 @@ static const struct alloc_fn builtin[] = {
 	{ "mremap", "mremap", ALLOC_MREMAP, FAMILY_MMAP, .size_arg = 3, .old_arg = 1 },
 	/* The system call; its function of the C library has another result. */
 	{ "kernel:brk", "brk", ALLOC_MMAP, FAMILY_MMAP },
+	/* Markers of a program with a sampler of its own (user/source/placing_notes.c). */
+	OF_HOST({ "otel_memory:alloc", "otel_memory:alloc", ALLOC_MALLOC, FAMILY_SAMPLER, .size_arg = 2 })
+		OF_HOST({ "otel_memory:free", "otel_memory:free", ALLOC_FREE, FAMILY_SAMPLER, .old_arg = 1 })
 };
 
 #define NR_BUILTIN ARRAY_SIZE(builtin)
@@ -202,8 +205,9 @@ int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row)
 const char *alloc_family_name(enum alloc_family family)
 {
 	static const char *const names[] = {
-		[FAMILY_MALLOC] = "malloc", [FAMILY_NEW] = "new",	[FAMILY_NEW_ARRAY] = "new[]",
-		[FAMILY_MMAP] = "mmap",	    [FAMILY_CUSTOM] = "custom", [FAMILY_POOL] = "pool",
+		[FAMILY_MALLOC] = "malloc",	  [FAMILY_NEW] = "new",	      [FAMILY_NEW_ARRAY] = "new[]",
+		[FAMILY_MMAP] = "mmap",		  [FAMILY_CUSTOM] = "custom", [FAMILY_POOL] = "pool",
+		[FAMILY_SAMPLER] = "otel_memory",
 	};
 	_Static_assert(ARRAY_SIZE(names) == NR_FAMILIES, "a name for each family");
 

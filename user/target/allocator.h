@@ -12,6 +12,7 @@ enum alloc_family {
 	FAMILY_MMAP,
 	FAMILY_CUSTOM,
 	FAMILY_POOL,
+	FAMILY_SAMPLER, /* blocks that the program itself samples, with their weights */
 	NR_FAMILIES
 };
 
