@@ -2,6 +2,7 @@
 /* Processes of heaptap beside the first one. */
 #include "user/lib/helper_process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static void replace_arguments(const char *name)
 		return;
 	start = (char *)strtoul(at, &at, 10);
 	room = (char *)strtoul(at, NULL, 10) - start;
-	if (!start || room < 2)
+	/* Under an emulator such as memcheck, these are the arguments of the emulator. */
+	if (start != program_invocation_name || room < 2)
 		return;
 	memset(start, 0, room);
 	memcpy(start, name, strnlen(name, room - 1));
