@@ -59,13 +59,13 @@ told() { awk -v name="$1" '$2 == "calls" && $3 == name { print $4 }' "$out"; }
 jumped() {
 	local begun seen lost
 	harsh "$1" "$2"
-	begun=$(told malloc)
-	seen=$(field .functions.malloc)
-	lost=$(field ' | .lost.allocs + .lost.other')
+	begun=$(($(told malloc) + $(told free)))
+	seen=$(field ' | .functions.malloc + .functions.free')
+	lost=$(field ' | .lost.allocs + .lost.frees + .lost.other')
 	echo "begun $begun, seen $seen, lost $lost"
 	[ "$seen" -gt $((begun / 2)) ]
 	[ $((seen + lost)) -ge $((begun - $2)) ]
-	[ $((seen + lost)) -le $((begun + $2)) ]
+	[ $((seen + lost)) -le $((begun + 2 * $2)) ]
 }
 
 # bats test_tags=full
