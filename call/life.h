@@ -100,30 +100,28 @@ LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, cons
 {
 	const struct call_probe *p;
 	struct heap_event ev = {};
+	u32 nr_lost;
 
 	if (!t || !l)
 		return;
-	if (l->state != LEVEL_BUSY) {
-		if (l->nr_within)
-			call_count_loss(c, t, CALL_LOSS_ABANDONED, l->nr_within);
-		return;
+	nr_lost = l->nr_within;
+	if (l->state == LEVEL_BUSY && !(l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))) {
+		p = call_probe_at(c, l->probe);
+		if (p && p->flags & PROBE_THROWS) {
+			ev.h.kind = EVENT_ALLOC;
+			ev.h.fn = p->fn;
+			ev.alignment = l->alignment;
+			ev.size = l->size;
+			ev.stack = l->stack;
+			life_send(c, t, &ev);
+			/* An operator that throws makes some calls. */
+			nr_lost = nr_lost < MOST_WITHIN ? 0 : nr_lost;
+		} else {
+			nr_lost++;
+		}
 	}
-	if (l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))
-		return;
-	p = call_probe_at(c, l->probe);
-	if (!p || !(p->flags & PROBE_THROWS)) {
-		call_count_loss(c, t, CALL_LOSS_ABANDONED, 1 + l->nr_within);
-		return;
-	}
-	/* An operator that throws makes few. */
-	if (l->nr_within >= MOST_WITHIN)
-		call_count_loss(c, t, CALL_LOSS_ABANDONED, MOST_WITHIN);
-	ev.h.kind = EVENT_ALLOC;
-	ev.h.fn = p->fn;
-	ev.alignment = l->alignment;
-	ev.size = l->size;
-	ev.stack = l->stack;
-	life_send(c, t, &ev);
+	if (nr_lost)
+		call_count_loss(c, t, CALL_LOSS_ABANDONED, nr_lost);
 }
 
 /* Report the held block @h as a block of its own. */

@@ -216,7 +216,7 @@ static void busy_signals_answer(struct busy_signals *b, const struct signalfd_si
 	/* Tracing may have begun since. */
 	is_first = !is_repeated && __atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
 	if (!is_first) {
-		if (!is_repeated)
+		if (!IS_AGENT && !is_repeated)
 			log_now("%s: a signal ends heaptap before tracing has begun", b->command);
 		busy_signals_die(sig);
 		return;
