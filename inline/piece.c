@@ -560,8 +560,15 @@ static void inline_piece_enter(struct piece_place *place, u32 index, const struc
 static void count_lost(const struct piece_regs *regs)
 {
 	const struct call_probe *p = &regs_probe(regs)->call;
+	u64 sp = regs_entry_sp(regs), *own_free = &private()->own_frees[sp / sizeof(u64) % PIECE_OWN_FREES];
 	u32 kind = regs_kind(regs);
 
+	if (kind == PIECE_INTERNAL_CALL)
+		*own_free = regs_arg(regs, p->old_arg) ? sp : 0;
+	if (kind == PIECE_FREE && *own_free == sp) {
+		*own_free = 0;
+		return;
+	}
 	if (kind == PIECE_ALLOC)
 		add_loss(&shared()->lost_allocs);
 	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))
