@@ -97,16 +97,16 @@ static __always_inline u64 call_take_stack(const struct call *c, const struct in
 }
 
 static __always_inline void call_count_loss(const struct call *c, const struct inflight *t,
-					    enum call_loss loss)
+					    enum call_loss loss, u32 nr)
 {
 	struct process_state *process = process_of(t->pid);
 
 	if (!process)
 		return;
 	if (loss == CALL_LOSS_ALLOC)
-		count_loss(&process->lost_allocs);
+		count_losses(&process->lost_allocs, nr);
 	else if (loss == CALL_LOSS_FREE)
-		count_loss(&process->lost_frees);
+		count_losses(&process->lost_frees, nr);
 	else
-		count_loss(&process->abandoned);
+		count_losses(&process->abandoned, nr);
 }

@@ -128,6 +128,6 @@ static __always_inline int mapping_ends(const void *regs, s64 result, bool has_l
 	ev.stack = stack_take(&m.regs, m.t, m.word, has_loop, STACK_BEHIND);
 	m.t->last_alloc = ev.addr;
 	if (!life_send(NULL, m.t, &ev) && m.call == MAPPING_MREMAP && ev.addr)
-		call_count_loss(NULL, m.t, CALL_LOSS_FREE);
+		call_count_loss(NULL, m.t, CALL_LOSS_FREE, 1);
 	return 0;
 }

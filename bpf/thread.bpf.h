@@ -58,11 +58,16 @@ static __always_inline struct process_state *process_of(u32 pid)
 	return bpf_map_lookup_elem(&processes, &pid);
 }
 
-/* One more at @counter, which is of a process. */
+/* @nr more at @counter, which is of a process. */
+static __always_inline void count_losses(u64 *counter, u32 nr)
+{
+	__sync_fetch_and_add(counter, nr);
+	__sync_fetch_and_add(&state.nr_losses, nr);
+}
+
 static __always_inline void count_loss(u64 *counter)
 {
-	__sync_fetch_and_add(counter, 1);
-	__sync_fetch_and_add(&state.nr_losses, 1);
+	count_losses(counter, 1);
 }
 
 /* The process in whose memory @pid runs. */

@@ -46,7 +46,8 @@ struct inflight_level {
 	u8 keeper;	 /* 1 + number of the level that made this call, 0 = the program */
 	u8 is_unsampled; /* 1 = a realloc whose new block is not counted */
 	u8 distance;	 /* as in an event, where blocks are sampled */
-	u8 reserved[3];
+	u8 reserved;
+	u16 nr_within; /* calls taken to be made by the request: life_adds() */
 };
 
 /* A block that a wrapper has allocated, which may be the one that it returns. */

@@ -67,7 +67,10 @@ LIFE_STEP bool call_send(const struct call *c, const struct inflight *t, const s
 LIFE_STEP u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
 			      u32 how);
 enum call_loss { CALL_LOSS_ALLOC, CALL_LOSS_FREE, CALL_LOSS_ABANDONED };
-LIFE_STEP void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss);
+LIFE_STEP void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr);
+
+/* Calls that one request makes at most. */
+enum { MOST_WITHIN = 256 };
 
 /* Level @i, which is below INFLIGHT_LEVELS. */
 LIFE_STEP struct inflight_level *life_level(struct inflight *t, u64 i)
@@ -82,36 +85,43 @@ LIFE_STEP bool life_send(const struct call *c, const struct inflight *t, const s
 		return true;
 	/* The end of a realloc reports all that its beginning did: a lost beginning is no loss. */
 	if (ev->h.kind == EVENT_FREE)
-		call_count_loss(c, t, CALL_LOSS_FREE);
+		call_count_loss(c, t, CALL_LOSS_FREE, 1);
 	else if (ev->h.kind != EVENT_REALLOC_BEGIN)
-		call_count_loss(c, t, CALL_LOSS_ALLOC);
+		call_count_loss(c, t, CALL_LOSS_ALLOC, 1);
 	return false;
 }
 
 /*
  * The end of call @l was not seen: an operator new has thrown or caught, or a jump has left another function. A failed
- * call has reported its failure already. The failure of an operator inside a wrapper is reported with that one.
+ * call has reported its failure already. The failure of an operator inside a wrapper is reported with that one. Calls
+ * that were taken to be made by @l may have been the program's, after a jump: each is a loss.
  */
 LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, const struct inflight_level *l)
 {
 	const struct call_probe *p;
 	struct heap_event ev = {};
+	u32 nr_lost;
 
-	if (!t || !l || l->state != LEVEL_BUSY)
+	if (!t || !l)
 		return;
-	if (l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))
-		return;
-	p = call_probe_at(c, l->probe);
-	if (!p || !(p->flags & PROBE_THROWS)) {
-		call_count_loss(c, t, CALL_LOSS_ABANDONED);
-		return;
+	nr_lost = l->nr_within;
+	if (l->state == LEVEL_BUSY && !(l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))) {
+		p = call_probe_at(c, l->probe);
+		if (p && p->flags & PROBE_THROWS) {
+			ev.h.kind = EVENT_ALLOC;
+			ev.h.fn = p->fn;
+			ev.alignment = l->alignment;
+			ev.size = l->size;
+			ev.stack = l->stack;
+			life_send(c, t, &ev);
+			/* An operator that throws makes some calls. */
+			nr_lost = nr_lost < MOST_WITHIN ? 0 : nr_lost;
+		} else {
+			nr_lost++;
+		}
 	}
-	ev.h.kind = EVENT_ALLOC;
-	ev.h.fn = p->fn;
-	ev.alignment = l->alignment;
-	ev.size = l->size;
-	ev.stack = l->stack;
-	life_send(c, t, &ev);
+	if (nr_lost)
+		call_count_loss(c, t, CALL_LOSS_ABANDONED, nr_lost);
 }
 
 /* Report the held block @h as a block of its own. */
@@ -355,7 +365,22 @@ LIFE_STEP struct inflight_level *life_push(const struct call *c, struct inflight
 	l->state = LEVEL_BUSY;
 	l->flags = flags;
 	l->keeper = 0;
+	l->nr_within = 0;
 	return l;
+}
+
+/*
+ * The request @l seems to make one call more, which is no event of its own. False: it makes too many. A jump has left
+ * it, and the program, whose code is that of its allocator, calls from farther down the stack.
+ */
+LIFE_STEP bool life_adds(struct inflight_level *l)
+{
+	if (l->flags & (PROBE_DELEGATES | PROBE_WRAPS))
+		return true;
+	if (l->nr_within >= MOST_WITHIN)
+		return false;
+	l->nr_within++;
+	return true;
 }
 
 /*
@@ -366,6 +391,7 @@ LIFE_CALL struct inflight_level *life_outer(const struct call *c, struct infligh
 {
 	u64 sp = call_sp(c);
 	struct inflight_level *l;
+	bool is_nested;
 	u32 top;
 
 	life_drop_ended(c, t, sp);
@@ -373,13 +399,14 @@ LIFE_CALL struct inflight_level *life_outer(const struct call *c, struct infligh
 	if (top >= INFLIGHT_LEVELS)
 		return NULL;
 	l = life_level(t, top);
-	if (life_is_nested(c, l, sp, ret, probe)) {
+	is_nested = life_is_nested(c, l, sp, ret, probe);
+	if (is_nested && life_adds(l)) {
 		if (l->state == LEVEL_FAILED)
 			l->state = LEVEL_RETRIED;
 		life_note_inner(l, sp, call_ip(c), ret, probe);
 		return l;
 	}
-	if (l->sp == sp) {
+	if (is_nested || l->sp == sp) {
 		life_abandon(c, t, l);
 		t->nr--;
 		life_settle(c, t, 0, 0);
@@ -527,7 +554,7 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 		t->last_alloc = addr;
 	/* A failure is reported only once. With the end of a realloc the release of its old block is lost, too. */
 	if ((addr || !has_failed) && !life_send(c, t, &ev) && l->old && (addr || !l->size))
-		call_count_loss(c, t, CALL_LOSS_FREE);
+		call_count_loss(c, t, CALL_LOSS_FREE, 1);
 	if (!addr && p->flags & PROBE_DELEGATES)
 		l->state = LEVEL_FAILED;
 }

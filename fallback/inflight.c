@@ -86,15 +86,15 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	return c->take_stack(c->ctx);
 }
 
-static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
+static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr)
 {
 	(void)t;
 	if (loss == CALL_LOSS_ALLOC)
-		c->losses->allocs++;
+		c->losses->allocs += nr;
 	else if (loss == CALL_LOSS_FREE)
-		c->losses->frees++;
+		c->losses->frees += nr;
 	else
-		c->losses->abandoned++;
+		c->losses->abandoned += nr;
 }
 
 void inflight_enter_alloc(const struct call *c)

@@ -144,9 +144,14 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 }
 
 /* Losses of all threads are together: heaptap asks for them with each poll, and threads may be many. */
+static void add_losses(u64 *counter, u32 nr)
+{
+	__atomic_fetch_add(counter, nr, __ATOMIC_RELAXED);
+}
+
 static void add_loss(u64 *counter)
 {
-	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+	add_losses(counter, 1);
 }
 
 /* The stack of the call whose registers are @regs and whose stack pointer at entry is @sp. */
@@ -174,16 +179,16 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	return h->stack ? h->stack : hook_take_stack(h->walk, h->ring, h->regs, h->sp);
 }
 
-static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
+static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr)
 {
 	(void)t;
 	(void)c;
 	if (loss == CALL_LOSS_ALLOC)
-		add_loss(&shared()->lost_allocs);
+		add_losses(&shared()->lost_allocs, nr);
 	else if (loss == CALL_LOSS_FREE)
-		add_loss(&shared()->lost_frees);
+		add_losses(&shared()->lost_frees, nr);
 	else
-		add_loss(&shared()->abandoned);
+		add_losses(&shared()->abandoned, nr);
 }
 
 /* The thread in @place, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
@@ -555,8 +560,15 @@ static void inline_piece_enter(struct piece_place *place, u32 index, const struc
 static void count_lost(const struct piece_regs *regs)
 {
 	const struct call_probe *p = &regs_probe(regs)->call;
+	u64 sp = regs_entry_sp(regs), *own_free = &private()->own_frees[sp / sizeof(u64) % PIECE_OWN_FREES];
 	u32 kind = regs_kind(regs);
 
+	if (kind == PIECE_INTERNAL_CALL)
+		*own_free = regs_arg(regs, p->old_arg) ? sp : 0;
+	if (kind == PIECE_FREE && *own_free == sp) {
+		*own_free = 0;
+		return;
+	}
 	if (kind == PIECE_ALLOC)
 		add_loss(&shared()->lost_allocs);
 	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))

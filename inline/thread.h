@@ -9,6 +9,7 @@ enum {
 	PIECE_MAX_THREADS = 8192, /* a power of two; keys and places are never given back */
 	PIECE_MAX_PENDING = 32,
 	PIECE_KNOWN_RULES = 32768, /* a power of two */
+	PIECE_OWN_FREES = 512,
 };
 
 /* A call whose return address was replaced. */
@@ -69,5 +70,7 @@ enum { PIECE_HASH = 0x1e3779b9, PIECE_HASH_SHIFT = 32 };
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {
 	struct piece_key keys[PIECE_MAX_THREADS];
+	/* Of threads without a place: the stack pointers of calls of free that the C library makes for itself. */
+	u64 own_frees[PIECE_OWN_FREES];
 	_Alignas(4096) u64 rules[PIECE_KNOWN_RULES][2]; /* of all threads: struct piece_rule */
 };

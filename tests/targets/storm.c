@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* storm SHORT ALIVE: SHORT threads that allocate and end at once, then ALIVE ones that are there together. */
+/*
+ * storm SHORT ALIVE NEW: SHORT threads that allocate and end at once, then ALIVE ones that are there together, then NEW
+ * ones that follow each other, each on a stack of its own.
+ */
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "tests/targets/truth.h"
 
@@ -70,6 +74,19 @@ static void make_alive(long nr, const pthread_attr_t *attr)
 	pthread_barrier_wait(&have_ended);
 }
 
+static void make_new(long nr, pthread_attr_t *attr)
+{
+	pthread_t thread;
+
+	for (long i = 0; i < nr; i++) {
+		void *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (stack == MAP_FAILED || pthread_attr_setstack(attr, stack, 65536) ||
+		    pthread_create(&thread, attr, short_thread, malloc(9)) || pthread_join(thread, NULL))
+			exit(1);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	long nr_short = argc > 1 ? atol(argv[1]) : 0, nr_alive = argc > 2 ? atol(argv[2]) : 0;
@@ -81,6 +98,7 @@ int main(int argc, char **argv)
 	make_short(nr_short, &attr);
 	if (nr_alive)
 		make_alive(nr_alive, &attr);
+	make_new(arg_or(argc, argv, 3, 0), &attr);
 	expect("allocs %ld %ld short_thread", nr_short * (PER_THREAD + 1), nr_short * (PER_THREAD * 16 + 33));
 	expect("live 0 0 short_thread");
 	expect("allocs %ld %ld for_thread", nr_short, nr_short * 9);

@@ -186,8 +186,8 @@ static void busy_signals_answer(struct busy_signals *b, const struct signalfd_si
 	pid_t program = __atomic_load_n(&b->program, __ATOMIC_ACQUIRE);
 	int sig = (int)si->ssi_signo;
 	u32 nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
-	bool is_first = (!b->has_missed || b->missed_at != nr_looks) &&
-			__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
+	bool is_repeated = b->has_missed && b->missed_at == nr_looks;
+	bool is_first = !is_repeated && __atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
 	char reason[320];
 	const char *done;
 	bool is_stuck;
@@ -213,7 +213,11 @@ static void busy_signals_answer(struct busy_signals *b, const struct signalfd_si
 		return;
 	}
 	done = busy_signals_cut(b, sig, is_stuck);
+	/* Tracing may have begun since. */
+	is_first = !is_repeated && __atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
 	if (!is_first) {
+		if (!IS_AGENT && !is_repeated)
+			log_now("%s: a signal ends heaptap before tracing has begun", b->command);
 		busy_signals_die(sig);
 		return;
 	}

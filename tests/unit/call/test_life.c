@@ -176,10 +176,10 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	return STACK_ID + how;
 }
 
-static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
+static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr)
 {
 	(void)t;
-	c->w->losses[loss]++;
+	c->w->losses[loss] += nr;
 }
 
 static struct world new_world(void **state)
@@ -516,6 +516,46 @@ static void calls_jumps(void **state)
 	check(&w, 3, EVENT_ALLOC, 2, 0x8000, 40);
 }
 
+/*
+ * A jump out of an allocator of the program's own library, which then calls from farther down the stack: each call is
+ * an event, or one loss. (T5)
+ */
+static void calls_left_above(void **state)
+{
+	enum { CALLS = 300 };
+	static const u32 left[] = { MALLOC, REALLOC, MEMALIGN };
+
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
+		struct world w = new_world(state);
+		const struct call c = { &w };
+
+		enter(&w, left[i], top, CODE, 16, 32);
+		w.nr_events = 0;
+		for (u32 k = 0; k < CALLS; k++) {
+			enter(&w, MALLOC, top - 64, LIBRARY + LIBRARY_BYTES - 16, 40, 0);
+			leave(&w, MALLOC, top - 64, 0x1000);
+		}
+		assert_true(w.nr_events >= CALLS / 10);
+		assert_int_equal(w.nr_events + w.losses[CALL_LOSS_ABANDONED], CALLS + 1);
+		life_end(&c, &w.thread);
+		assert_int_equal(w.nr_events + w.losses[CALL_LOSS_ABANDONED], CALLS + 1);
+	}
+}
+
+/* As above, where so few calls follow that the jump shows only when the thread ends. (T5) */
+static void calls_left_at_end(void **state)
+{
+	struct world w = new_world(state);
+	const struct call c = { &w };
+
+	enter(&w, MALLOC, top, CODE, 16, 0);
+	for (u32 k = 0; k < 10; k++)
+		enter(&w, FREE, top - 64, LIBRARY + LIBRARY_BYTES - 16, 0x1000, 0);
+	assert_int_equal(w.nr_events, 0);
+	life_end(&c, &w.thread);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 11);
+}
+
 /* A signal handler's malloc inside a malloc is a request of its own. */
 static void calls_handler(void **state)
 {
@@ -717,6 +757,8 @@ int main(void)
 		BOTH(calls_mappings),
 		BOTH(calls_new),
 		BOTH(calls_jumps),
+		BOTH(calls_left_above),
+		BOTH(calls_left_at_end),
 		BOTH(calls_handler),
 		BOTH(calls_jumping_operators),
 		BOTH(calls_odd),

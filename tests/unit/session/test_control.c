@@ -336,6 +336,38 @@ static void busy_twice(void)
 	control_free(c);
 }
 
+/* Tracing begins while the probes are being taken out: there is a report. */
+static void busy_begins_meanwhile(void)
+{
+	int other, sig;
+	struct control *c = guarded(false, &other);
+
+	NEED(kill(getpid(), SIGINT) == 0);
+	NEED(is_readable(other, FOR_EVER));
+	control_begin(c, 0);
+	close(other);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP);
+	control_free(c);
+}
+
+/* The signal that ends heaptap before tracing has begun is named. */
+static void busy_before_says(void)
+{
+	char text[512] = "";
+	int fds[2];
+
+	NEED(pipe2(fds, O_CLOEXEC) == 0);
+	if (!fork()) {
+		NEED(dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
+		control_guard(started(false, 0, 0), "test");
+		NEED(kill(getpid(), SIGINT) == 0);
+		pause();
+	}
+	close(fds[1]);
+	NEED(read(fds[0], text, sizeof(text) - 1) > 0);
+	NEED(strstr(text, "test: a signal ends heaptap before tracing has begun"));
+}
+
 /* Nothing is traced yet: there is nothing to report. */
 static void busy_before(void)
 {
@@ -438,6 +470,8 @@ static void test_busy(void **state)
 	assert_int_equal(in_child(not_busy), 0);
 	assert_int_equal(in_child(busy_twice), SIGINT);
 	assert_int_equal(in_child(busy_before), SIGHUP);
+	assert_int_equal(in_child(busy_begins_meanwhile), 0);
+	assert_int_equal(in_child(busy_before_says), 0);
 	assert_int_equal(in_child(busy_run), SIGTERM);
 	assert_int_equal(in_child(busy_cpu_limit), 0);
 	assert_int_equal(in_child(busy_cpu_limit_before), SIGTERM);
