@@ -190,11 +190,16 @@ class Table {
 		this.draw();
 	}
 
+	/* A narrow window shows few columns; the one that the table is sorted by is one of them. */
+	widthOf(column) {
+		return column.wide && column !== this.sortedBy ? " wide" : "";
+	}
+
 	drawHead() {
 		const title = { stack: "Caller", function: "Function", file: "Source file", module: "Module" }[this.group];
 		const cells = this.columns.map(c => {
 			const isSorted = c === this.sortedBy;
-			return el("th", { scope: "col", class: "number" + (c.wide ? " wide" : ""), "data-column": c.id,
+			return el("th", { scope: "col", class: "number" + this.widthOf(c), "data-column": c.id,
 				"aria-sort": isSorted ? this.isUp ? "ascending" : "descending" : "none" },
 				el("button", { type: "button", class: "sort", click: () => this.sortBy(c), text: c.label }));
 		});
@@ -225,7 +230,7 @@ class Table {
 	drawRow(row) {
 		const cells = this.columns.map((column, i) => {
 			const value = this.value(row, column);
-			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value > 0 && column.class ? " " + column.class : ""),
+			const cell = el("td", { class: "number" + this.widthOf(column) + (value > 0 && column.class ? " " + column.class : ""),
 				"data-value": value, text: value ? (column.format || this.measure.format)(value) : "\u2013" });
 			if (value > 0 && this.totals[i] && column === this.sortedBy)
 				cell.append(el("small", { text: percent(value, this.totals[i]) }));
