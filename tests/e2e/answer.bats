@@ -187,10 +187,12 @@ json() { jq -r "$@" "$report"; }
 @test "answer: growth of an attached process is where it is: blocks, free memory, mappings, threads, shared memory" {
 	resident_after "held 40000000"
 	[[ $text == 'resident: '*' MiB, '*' MiB more than at the attach: 38.1 MiB in blocks (from elsewhere_holds (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
+	[[ $(json '.processes[0].verdict') != *'in no block'* ]]
 	resident_after "freed 40000000"
 	[[ $text == *' more than at the attach: 38.'*' MiB free in the allocator; malloc_trim(0) gives free pages back'* ]] || { echo "$text"; return 1; }
 	resident_after "mapped 40000000"
 	[[ $text == *' more than at the attach: 38.'*' MiB mapped by the program itself; --mmap names who maps memory' ]] || { echo "$text"; return 1; }
+	[[ $(json '.processes[0].verdict') == "no leaks among blocks "*"; grew by 38."*" MiB in no block, most of it mapped by the program itself; nothing "* ]]
 	resident_after "mapped 40000000" --mmap
 	[[ $text == *' more than at the attach: 38.'*' MiB in blocks (from elsewhere_maps (elsewhere.c:'*'))' ]] || { echo "$text"; return 1; }
 	resident_after "raw 40000000"

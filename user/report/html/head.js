@@ -13,7 +13,7 @@ function toneOf({ watched, scan, verdict }) {
 		return "unknown";
 	if (scan.definite.blocks + scan.indirect.blocks)
 		return "bad";
-	return scan.possible.blocks || /; grows by /.test(verdict) ? "maybe" : "good";
+	return scan.possible.blocks || /; gr(ows|ew) by /.test(verdict) ? "maybe" : "good";
 }
 
 function scanLine(scan) {
