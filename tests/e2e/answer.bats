@@ -236,13 +236,22 @@ json() { jq -r "$@" "$report"; }
 @test "answer: a function that calls itself takes two lines, with -v all" {
 	printf '%s\n' '#include <stdlib.h>' 'void *volatile keep;' \
 		'__attribute__((noinline)) int rec(int n) { return n ? rec(n - 1) + 1 : !(keep = malloc(100)); }' \
-		'int main(void) { return rec(50) - 50; }' >rec.c
+		'int main(void) { return rec(50) & 64; }' >rec.c
 	gcc -g -O1 -fno-optimize-sibling-calls -fno-builtin -o rec rec.c
 	"$HEAPTAP" run -q --no-scan -o r.txt -- ./rec
 	[ "$(grep -c ' rec at ' r.txt)" = 2 ]
 	grep -qx '        ... and 49 times more' r.txt
 	"$HEAPTAP" run -q --no-scan -v --force -o r.txt -- ./rec
 	[ "$(grep -c ' rec at ' r.txt)" = 51 ]
+	# The other outputs fold it, too, and its name stands once among callers.
+	sed -i 's/!(keep = malloc(100))/((keep = malloc(100)), (keep = 0), 0)/' rec.c
+	gcc -g -O1 -fno-optimize-sibling-calls -fno-builtin -o rec rec.c
+	"$HEAPTAP" run -q --force -w r.heaptap -o r.junit.xml -o r.github -o r.sarif -- ./rec
+	"$HEAPTAP" console -q -x report r.heaptap >console.txt
+	[ "$(grep -c '    rec at ' r.junit.xml) $(grep -o '    rec at ' r.github | wc -l) $(grep -c ' rec at ' console.txt)" = '2 2 2' ]
+	grep -q '    \.\.\. and 49 times more' r.junit.xml
+	grep -q 'title=definite leak in rec < main,' r.github
+	[[ $(jq -r '.runs[0].results[0].message.text' r.sarif) == *' by malloc in rec < main' ]]
 }
 
 @test "answer: a program that heaptap starts has a resident line, too" {

@@ -384,6 +384,17 @@ slices() {
 	grep -q true sames
 }
 
+@test "html: a function that calls itself takes two lines" {
+	{
+		list_events | head -n 2
+		echo "stack 2 77 complete 0x400100$(printf ' 0x400200%.0s' {1..40}) 0x400300"
+		echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
+	[ "$(cat got)" = '"prog+0x100, prog+0x200, and 39 times more, prog+0x300"' ]
+}
+
 @test "html: a process that grows is no green one, and its resident memory is below the verdict" {
 	start "$T/grow" 1000000 1
 	"$HEAPTAP" attach -q -t 4s -o r.json -o r.html "$PID"

@@ -278,7 +278,7 @@ class Table {
 		const place = this.process.placeOf(caller);
 		const cut = this.process.cutOf(caller);
 		const name = place ? shortName(place.name) : `[stack ${whyCut(cut)}]`;
-		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK) : null;
+		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK && f.name !== place.name) : null;
 		const button = el("button", { type: "button", class: "caller opens", "aria-expanded": "false" },
 			el("b", { text: name }), next ? el("i", { text: "\u2190 " + shortName(next.name) }) : null,
 			el("span", { text: place ? whereShort(place) : "" }));
@@ -307,9 +307,23 @@ function stackItem(frame, number) {
 		el("code", { text: frame.name }), el("span", { text: whereIs(frame) + (frame.kind === INLINED ? " (inlined)" : "") }));
 }
 
+/* Of frames on one line, those of a function that calls itself, one and how many more. */
+function stackItems(stack) {
+	const items = [];
+	for (let i = 0, run; i < stack.length; i += run) {
+		for (run = 1; stack[i + run] === stack[i]; run++)
+			;
+		run = run > 2 ? run : 1;
+		items.push(stackItem(stack[i], i));
+		if (run > 1)
+			items.push(el("li", { class: "mark" }, el("i"), el("code", { text: `and ${count(run - 1)} times more` })));
+	}
+	return items;
+}
+
 /* The frames of a stack as a list; the middle of a long one is folded. */
 function stackList(stack) {
-	const items = stack.map(stackItem);
+	const items = stackItems(stack);
 	const list = el("ol", { class: "stack" }, ...items);
 
 	if (items.length > STACK_SHOWN + 4) {
