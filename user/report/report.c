@@ -502,7 +502,8 @@ int report_own_callers(const struct report *r, const struct report_process *p, u
 		snprintf(text, size, "%s", own_code_text(r, &own, place));
 	used = strlen(text);
 	if (!IS_AGENT && own.symbol)
-		caller_name(r, stack_get(p->stacks, stack)->frames[own.frame], own.symbol, name, sizeof(name));
+		caller_name(r, stack_get(p->stacks, stack)->frames[own.frame], own.symbol, name,
+			    sizeof(name));
 	own.inlined++;
 	if (!used || used + sizeof(" < ") > size)
 		return 0;

@@ -114,7 +114,7 @@ static const struct screen_column {
 	int width;	 /* negative: to the left */
 	u32 min_columns; /* of the screen that has room for it */
 } columns[] = {
-	{ "PID", 8, 0 }, { "NAME", -15, 0 }, { "NEEDS", 10, 0 },      { "GROWS BY", 14, 50 },
+	{ "PID", 8, 0 }, { "NAME", -15, 0 },  { "NEEDS", 10, 0 },      { "GROWS BY", 14, 50 },
 	{ "", -8, 90 },	 { "SINCE", 9, 100 }, { "FULL IN", -22, 140 },
 };
 
