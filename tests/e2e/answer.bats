@@ -23,6 +23,7 @@ same_answer() {
 	for name in r.txt console.txt; do
 		[[ "$(unbroken <"$name")" == "$verdict $comm (pid "* ]] || { echo "$name: $(head -3 "$name"), not $verdict"; return 1; }
 	done
+	[ "$("$HEAPTAP" report -q r.json | head -1)" = "$verdict" ]
 	[ "$(jq -r '.processes[0].verdict' r.compact.json)" = "$verdict" ]
 	[ "$(jq -r '.runs[0].properties.verdicts[0].text' r.sarif)" = "$verdict" ]
 	[ "$(xmllint --xpath 'string(//property[@name="verdict"]/@value)' r.junit.xml)" = "$verdict" ]
@@ -400,6 +401,13 @@ json() { jq -r "$@" "$report"; }
 	[[ $verdict == "2 mismatched releases, first in release (wrong.cc:2); no leaks; "* ]] || { echo "$verdict"; return 1; }
 	run -1 --separate-stderr "$HEAPTAP" run -q -o r2.txt --error-exitcode 1 --fail-on errors -- ./wrong
 	[ "$stderr" = "heaptap: run: FAILED: 2 wrong releases (--fail-on errors)" ]
+}
+
+@test "answer: --fail-on leaks is definite; stacks that --depth cuts name it" {
+	run -99 --separate-stderr "$HEAPTAP" run -q --depth 1 -o r.txt --fail-on leaks -- "$T/leak"
+	[[ $stderr == 'heaptap: run: FAILED: '*' (--fail-on definite)'* ]]
+	unbroken <r.txt | grep -q ' cut for [0-9,]* ([0-9.]* %) at the depth that was asked for: --depth 127 has more'
+	run -0 "$HEAPTAP" run -q --force -o r.txt --fail-on leaks -- "$T/step"
 }
 
 @test "answer: --sort peak and temporary have their answer in front, and their callers first" {
