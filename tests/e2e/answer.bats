@@ -445,6 +445,11 @@ json() { jq -r "$@" "$report"; }
 	"$HEAPTAP" scan "$TARGET" >piped
 	grep -q '^Sizes of live blocks' piped
 	[ "$(wc -l <shown)" -lt "$(wc -l <piped)" ]
+	# What does not fit has the answer at its end again.
+	script -qec "stty cols 80; '$HEAPTAP' scan -v --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >long
+	[ "$(wc -l <long)" -gt 24 ]
+	[ "$(sed -n '/^$/h;/^$/!H;${x;p}' long | unbroken)" = " $(sed -n '/^leaks/,/^$/p' long | sed '/^$/q' | unbroken)" ] || { cat long; return 1; }
+	[ "$(grep -c '^leaks ' piped)" = 1 ]
 	"$HEAPTAP" run -q -o a.json -- "$T/step"
 	"$HEAPTAP" run -q -o b.json -- "$T/leak_kinds"
 	script -qec "stty cols 80; '$HEAPTAP' diff a.json b.json" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
