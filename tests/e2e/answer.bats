@@ -445,7 +445,7 @@ json() { jq -r "$@" "$report"; }
 	"$HEAPTAP" scan "$TARGET" >piped
 	grep -q '^Sizes of live blocks' piped
 	[ "$(wc -l <shown)" -lt "$(wc -l <piped)" ]
-	# What does not fit has the answer at its end again.
+	# A long one has the answer at its end again.
 	script -qec "stty cols 80; '$HEAPTAP' scan -v --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >long
 	[ "$(wc -l <long)" -gt 24 ]
 	[ "$(sed -n '/^$/h;/^$/!H;${x;p}' long | unbroken)" = " $(sed -n '/^leaks/,/^$/p' long | sed '/^$/q' | unbroken)" ] || { cat long; return 1; }
