@@ -11,7 +11,10 @@ setup() {
 	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
 }
 
-teardown() { [ -z "${OPEN_TO_ALL:-}" ] || rm -rf "$OPEN_TO_ALL"; }
+teardown() {
+	end_started
+	[ -z "${OPEN_TO_ALL:-}" ] || rm -rf "$OPEN_TO_ALL"
+}
 
 page() { python3 "$ROOT/tests/lib/page.py" "$@"; }
 
@@ -334,11 +337,19 @@ slices() {
 	at=$(tail -1 got | jq -r .)
 	[[ $at == '#'*'part='*'kind=calls'*'at='* ]]
 	page "r.html$at" "${what[@]}" >again
-	diff <(sed '1d; $d' got | sed '$d') <(sed '$d' again)
+	diff <(sed '1d; $d' got) again
 	# Words of the address that name nothing are passed over.
 	page 'r.html#p=99&part=7-3&kind=x&by=y&as=z&rows=q&sort=w-&at=9.9.9&q=%3Cb%3E' eval "$(value '#canvas' total)" \
 		eval 'document.querySelectorAll("main b b").length' >got
 	printf '%s\n' "$(page r.html eval "$(value '#canvas' total)")" 0 | diff - got
+}
+
+@test "html: new data of a live page take nothing from who types, and leave the hit that was found" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html click '[data-id=total]' type '#search' 'prog+0x200' key Enter key Enter eval 'renew(report)' eval "$(shown '#found')" \
+		eval '(byId("search").value = "0x110", renew(report), byId("search").value)' eval "$(value '#table' rows)" >got
+	printf '%s\n' null '"2 of 2"' '"0x110"' 1 | diff - got
 }
 
 @test "html: functions: what is theirs beside what is below them, callers and callees" {
@@ -361,8 +372,36 @@ slices() {
 		eval 'sum(holdersOf(state.process).map(h => h.live.at(-1)))' click '#holders button' eval "$(value '#table' rows)" >got
 	jq '3, .processes[0].totals.live_bytes, 1' r.json | diff - got
 	# A part and its tab have one number.
-	page r.html drag '#timeline-panel' 0.35 0.36 eval "$(shown '#kinds [data-id=growth] span')" eval "$(shown '#part-text')" >got
-	sed -n 2p got | grep -qF "live memory $(head -1 got | jq -r .) ("
+	for range in '0.35 0.36' '0.1 0.3'; do
+		# shellcheck disable=SC2086
+		page r.html drag '#timeline-panel' $range eval "$(shown '#kinds [data-id=growth] span')" eval "$(shown '#part-text')" \
+			eval 'state.part.net === state.part.sum("growth")' >got
+		sed -n 2p got | grep -qF "live memory $(head -1 got | jq -r .)"
+		# Where no caller shrank, there are no others.
+		[ "$(sed -n 2p got | grep -q ', others ' && echo false || echo true)" = "$(sed -n 3p got)" ]
+		tail -1 got >>sames
+	done
+	grep -q true sames
+}
+
+@test "html: a function that calls itself takes two lines" {
+	{
+		list_events | head -n 2
+		echo "stack 2 77 complete 0x400100$(printf ' 0x400200%.0s' {1..40}) 0x400300"
+		echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
+	[ "$(cat got)" = '"prog+0x100, prog+0x200, and 39 times more, prog+0x300"' ]
+}
+
+@test "html: a process that grows is no green one, and its resident memory is below the verdict" {
+	start "$T/grow" 1000000 1
+	"$HEAPTAP" attach -q -t 4s -o r.json -o r.html "$PID"
+	page r.html eval 'document.querySelector(".hero").dataset.tone' eval "$(shown .headline)" eval "$(shown '.hero .age')" >got
+	[ "$(head -1 got)" = '"maybe"' ]
+	sed -n 2p got | grep -q '^"No leaks among blocks since the attach.*; grows by '
+	[ "$(sed -n 3p got | jq -r .)" = "R$(jq -r '.processes[0].resident.text | .[1:]' r.json)" ]
 }
 
 @test "html: at 420 pixels a table that is wider says so" {
@@ -371,6 +410,11 @@ slices() {
 		eval '(t => document.querySelector("#sideways").hidden === (t.scrollWidth <= t.clientWidth + 1))(document.querySelector("#table").parentElement)' \
 		eval 'document.documentElement.scrollWidth' size 1600 900 wait 'document.querySelector("#sideways").hidden' eval 1 >got
 	printf '%s\n' true 420 1 | diff - got
+	# The column that a tab sorts by is seen.
+	page r.html size 420 900 click '[data-id=calls]' eval 'Array.from(document.querySelectorAll("#table thead [data-column]"))
+		.filter(h => h.getBoundingClientRect().width).map(h => h.dataset.column).join(" ")' \
+		eval 'document.documentElement.scrollWidth' >got
+	printf '%s\n' '"leaked_bytes possible_bytes live_bytes allocs"' 420 | diff - got
 }
 
 @test "html: hostile names do nothing (S9)" {

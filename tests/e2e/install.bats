@@ -84,6 +84,13 @@ offers_all() {
 	installed install
 	zsh -n root/usr/share/zsh/site-functions/_heaptap
 	offers_all zsh
+	# Without = zsh offers no values behind --sort=.
+	grep -qF "'*'{--sort=,-s+}'[" root/usr/share/zsh/site-functions/_heaptap
+	run zsh -fc 'compadd() { shift; print -l "${(P)1[@]}"; }
+		_alternative() { for a; do [[ $a != *compadd* ]] || eval "${a##*:}"; done; }
+		_arguments() { :; }; words=(heaptap attach "") CURRENT=2 _describe() { :; }
+		. root/usr/share/zsh/site-functions/_heaptap; _heaptap_processes'
+	[[ $output == *zsh* && $output != *kthreadd* ]]
 }
 
 @test "install: completions of fish have each command and each option, and no other" {
@@ -91,6 +98,9 @@ offers_all() {
 	installed install
 	export HOME=$PWD
 	offers_all fish
+	fish_offers attach "" >processes
+	grep -qx fish processes
+	fails grep -qx kthreadd processes
 }
 
 @test "install: the demo of a stripped program names its functions, and explains them" {

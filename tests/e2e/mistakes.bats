@@ -24,6 +24,9 @@ mistakes() {
 		4|report ls.heaptrack.zst|a file of heaptrack: heaptrack_print
 		4|report ls.heaptrack|a file of heaptrack: heaptrack_print
 		4|report perf.data|a file of perf
+		4|report packed.zst|compressed by zstd, as files of heaptrack are: heaptrack_print
+		4|report r.html|a page: a browser opens it
+		4|report r.xml|XML, as a report for JUnit is
 		2|run --json ls|type -o FILE.json, or --format json
 		2|run --leak-check=full ls|type --fail-on definite
 		2|run --trace-children=yes ls|type --follow
@@ -44,8 +47,8 @@ mistakes() {
 		2|run --min-size 1Z true|must be a size such as 4096, 64K or 1M
 		2|run --depth many true|must be a number
 		2|run -b perf true|must be one of auto bpf ptrace
-		2|run --fail-on leaks true|must be definite, definite:64K
-		2|diff --fail-on growth a b|diff: also leaks, growth:64K
+		2|run --fail-on leak true|must be leaks or definite, definite:64K
+		2|diff --fail-on growth a b|diff: also growth:64K
 		2|report a b|one argument too many
 		2|connect board|must begin with ssh://, unix: or tcp://
 		2|demo ls|'heaptap run ls' traces a program of yours
@@ -80,6 +83,9 @@ mistakes() {
 	printf 'desc: --tool=massif\ncmd: ls\n' >massif.out.1
 	printf 'x' >heaptrack.ls.1.gz
 	printf 'x' >ls.heaptrack.zst
+	printf '\x28\xb5\x2f\xfdxyz' >packed.zst
+	printf '<!doctype html>' >r.html
+	printf '<?xml version="1.0"?>' >r.xml
 	printf 'v 10500 3\n' >ls.heaptrack
 	printf 'PERFILE2' >perf.data
 	while IFS= read -r line; do

@@ -74,6 +74,9 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	"$HEAPTAP" system --pid "$TARGET" --uid 12345 --json -i 1s -t 100ms >none
 	[ "$(tail -n 1 none | jq .watched)" -eq 0 ]
 	run -2 "$HEAPTAP" system --uid 'no such user'
+	# A tenth of a second shows no growth.
+	"$HEAPTAP" system -q --uid 12345 -t 100ms >short
+	grep -qx 'No process has grown yet: growth shows after some 15 seconds.' short
 }
 
 # bats test_tags=full

@@ -172,10 +172,14 @@ terminal_is_back() {
 	built
 	shows ' lose_plain '
 	screen_lacks 'definite'
+	# Before a verdict there is room for the function, its file and its line.
+	shows 'ALLOCS/S  CALLER '
+	shows 'lose_plain (leak_kinds.c:[0-9]*) < '
 	keys l
 	shows ' definite '
 	# 5 blocks of 100 bytes, by construction.
 	shows '^ *500 B .*  500 B  lose_plain '
+	shows 'ALLOCS/S     LEAKED  CALLER '
 	keys s
 	shows 'save a report as:'
 	keys "$BATS_TEST_TMPDIR/saved.json" Enter
@@ -258,9 +262,9 @@ terminal_is_back() {
 	kinds
 	topping -- "$TARGET"
 	built
-	shows '+500 B .* < lose_plain'
+	shows '+500 B .* lose_plain '
 	keys b
-	shows ' 0  .* < lose_plain'
+	shows ' 0  .* lose_plain '
 	kill -TERM "$(screen_pid)"
 	left 0
 	terminal_is_back

@@ -13,6 +13,7 @@ struct census_report_options {
 	const char *comm;     /* name of the process */
 	u32 top;	      /* rows of each table; 0 = all */
 	u32 width;	      /* columns of the text; 0 = 80 */
+	bool is_terminal;     /* a reader at a screen */
 	bool is_brief;	      /* the text is for a screen: the tables that answer questions, with few rows */
 	taddr_t why_addr;     /* show who holds this block; 0 = none */
 	const char *why_type; /* show who holds blocks of this type; borrowed; NULL = none */

@@ -546,12 +546,19 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 
 int census_text(FILE *out, const struct census *c, const struct census_report_options *o)
 {
-	FILE *lines = wrap_open(out, o->width ? o->width : DEFAULT_WIDTH);
+	u64 nr_lines = 0;
+	FILE *lines = wrap_open_counted(out, o->width ? o->width : DEFAULT_WIDTH, &nr_lines);
 	int err;
 
 	if (!lines)
 		return -ENOMEM;
 	err = print_all(lines, c, o);
+	/* The answer is what is left on the screen, if more was printed than fits. */
+	fflush(lines);
+	if (!err && o->is_terminal && nr_lines > WRAP_SCREEN_LINES && !o->why_addr && !o->why_type) {
+		putc('\n', lines);
+		census_text_print_head(lines, c);
+	}
 	return fclose(lines) && !err ? -EIO : err;
 }
 

@@ -119,6 +119,7 @@ static int cmd_census_write_all(const struct census *c, const struct options *o,
 	ro.known = known;
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
 		ro.width = formats[nr_fds].width;
+		ro.is_terminal = formats[nr_fds].is_terminal;
 		ro.is_brief = formats[nr_fds].is_terminal && !o->has_top && !o->verbose;
 		fds[nr_fds] = cmd_census_write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;

@@ -9,6 +9,10 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 
+/* Names and numbers of processes, but for threads of the kernel, as words of ps. */
+#define PS_NAMES   "ps --ppid 2 -p 2 --deselect -o comm= 2>/dev/null"
+#define PS_NUMBERS "ps --ppid 2 -p 2 --deselect -o pid=,comm= 2>/dev/null"
+
 /* Arguments of a command, by the words of its synopsis. */
 enum arguments { ARGUMENTS_FILES, ARGUMENTS_PROCESSES, ARGUMENTS_PROGRAM, ARGUMENTS_COMMAND };
 
@@ -78,8 +82,8 @@ static void bash_arguments(const struct command *c)
 {
 	static const char *const how[] = {
 		[ARGUMENTS_FILES] = "compopt -o default",
-		[ARGUMENTS_PROCESSES] = "COMPREPLY=($(compgen -W \"$(ps --ppid 2 -p 2 "
-					"--deselect -o comm= 2>/dev/null || ps -eo comm=)\" -- \"$cur\"))",
+		[ARGUMENTS_PROCESSES] =
+			"COMPREPLY=($(compgen -W \"$(" PS_NAMES " || ps -eo comm=)\" -- \"$cur\"))",
 		[ARGUMENTS_PROGRAM] = "COMPREPLY=($(compgen -c -- \"$cur\")); compopt -o default",
 		[ARGUMENTS_COMMAND] = "COMPREPLY=($(compgen -W \"$commands\" -- \"$cur\"))",
 	};
@@ -131,14 +135,14 @@ static void write_bash(void)
 	     "complete -F _heaptap heaptap");
 }
 
-/* '(--output -o)'{--output,-o}'[help]:FILE:_files' */
+/* '*'{--output=,-o+}'[help]:FILE:_files'; = and +: the argument may be in the same word. */
 static void zsh_option(const struct option_row *row)
 {
 	fputs("\t\t\t'*'", stdout);
 	if (row->letter)
-		printf("{--%s,-%c}", row->name, row->letter);
+		printf("{--%s%s,-%c%s}", row->name, row->arg ? "=" : "", row->letter, row->arg ? "+" : "");
 	else
-		printf("--%s", row->name);
+		printf("--%s%s", row->name, row->arg ? "=" : "");
 	fputs("'[", stdout);
 	cmd_completion_put_quoted(row->help, "[]:");
 	putchar(']');
@@ -161,12 +165,18 @@ static void write_zsh(void)
 {
 	static const char *const how[] = {
 		[ARGUMENTS_FILES] = "*:file:_files",
-		[ARGUMENTS_PROCESSES] = "*:process:_pids",
+		[ARGUMENTS_PROCESSES] = "*:process:_heaptap_processes",
 		[ARGUMENTS_PROGRAM] = "*:: :_normal",
 		[ARGUMENTS_COMMAND] = "1:command:($commands)",
 	};
 
-	fputs("#compdef heaptap\n_heaptap() {\n\tlocal -a commands=(", stdout);
+	fputs("#compdef heaptap\n"
+	      "_heaptap_processes() {\n"
+	      "\tlocal -a names=(${(f)\"$(" PS_NAMES " || ps -eo comm=)\"})\n"
+	      "\t_alternative 'processes:PID:_pids' 'names:name:compadd -a names'\n"
+	      "}\n"
+	      "_heaptap() {\n\tlocal -a commands=(",
+	      stdout);
 	put_commands();
 	fputs(")\n\tlocal -a described=(", stdout);
 	for (const struct command *c = commands; c->name; c++) {
@@ -216,10 +226,16 @@ static void fish_option(const struct option_row *row)
 static void write_fish(void)
 {
 	static const char *const how[] = {
-		[ARGUMENTS_PROCESSES] = "-x -a '(__fish_complete_proc) (__fish_complete_pids)'",
+		[ARGUMENTS_PROCESSES] = "-x -a '(__heaptap_processes)'",
 		[ARGUMENTS_PROGRAM] = "-x -a '(__fish_complete_subcommand)'",
 	};
 
+	puts("function __heaptap_processes\n"
+	     "\tfor line in (" PS_NUMBERS "; or ps -eo pid=,comm=)\n"
+	     "\t\tset -l words (string split -m 1 ' ' (string trim $line))\n"
+	     "\t\tprintf '%s\\t%s\\n%s\\n' $words[1] $words[2] $words[2]\n"
+	     "\tend\n"
+	     "end");
 	for (const struct command *c = commands; c->name; c++) {
 		size_t kind = arguments_of(c);
 		const char *arguments = kind < ARRAY_SIZE(how) ? how[kind] : NULL;

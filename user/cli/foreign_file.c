@@ -29,6 +29,10 @@ static const struct {
 	{ NULL, ".heaptrack.gz", HEAPTRACK },
 	{ NULL, ".heaptrack.zst", HEAPTRACK },
 	{ "v 1", NULL, HEAPTRACK }, /* not compressed: its version */
+	{ "\x28\xb5\x2f\xfd", NULL,
+	  "compressed by zstd, as files of heaptrack are: heaptrack_print reads those" },
+	{ "<!doctype", NULL, "a page: a browser opens it" },
+	{ "<?xml", NULL, "XML, as a report for JUnit is: a CI system reads it" },
 	{ "\x1f\x8b", ".pb.gz", "a profile for pprof: go tool pprof reads it" },
 	{ "\x1f\x8b", ".prof", "a profile for pprof: go tool pprof reads it" },
 };

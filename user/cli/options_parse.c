@@ -340,13 +340,13 @@ int options_take_fail_on(struct options *o, const struct option_row *row, const 
 		return 0;
 	if (is_diff && !strncmp(text, "growth:", 7) && !parse_size(text + 7, &o->fail_growth_bytes))
 		return 0;
-	if (!strcmp(text, "definite") || (is_diff && !strcmp(text, "leaks")))
+	if (!strcmp(text, "definite") || !strcmp(text, "leaks"))
 		o->fail_bytes = 0;
 	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
 		return options_bad_value(
 			o, row,
-			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors"
-			"; diff: also leaks, growth:64K",
+			"%s: must be leaks or definite, definite:64K with any size, growth:5%% with any percentage, "
+			"or errors; diff: also growth:64K",
 			text);
 	o->fail_on_definite = true;
 	return 0;

@@ -12,7 +12,8 @@
 enum { MAX_LINE = 8192, HANGING = 4, BEST = 4, NARROW = 40, DEFAULT_WIDTH = 80 };
 
 struct wrapped_lines {
-	FILE *out; /* borrowed */
+	FILE *out;     /* borrowed */
+	u64 *nr_lines; /* borrowed; NULL = nobody counts */
 	u32 width;
 	size_t len;
 	bool is_long; /* the beginning of this line was too long to be kept, and is written */
@@ -95,6 +96,12 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 	return how ? best[how] : end;
 }
 
+static void wrap_count(const struct wrapped_lines *w)
+{
+	if (w->nr_lines)
+		(*w->nr_lines)++;
+}
+
 static void wrap_write_line(const struct wrapped_lines *w, const char *s, const char *end)
 {
 	u32 begin = 0, hanging, indent = 0;
@@ -119,6 +126,7 @@ static void wrap_write_line(const struct wrapped_lines *w, const char *s, const 
 			s++;
 		indent = hanging;
 		fprintf(w->out, "\n%*s", (int)indent, "");
+		wrap_count(w);
 	}
 }
 
@@ -159,6 +167,7 @@ static ssize_t wrap_write(void *cookie, const char *data, size_t size)
 		wrap_take(w, data, (size_t)(newline - data));
 		end_line(w);
 		putc('\n', w->out);
+		wrap_count(w);
 	}
 	wrap_take(w, data, (size_t)(end - data));
 	return (ssize_t)size;
@@ -175,12 +184,18 @@ static int wrap_close(void *cookie)
 
 FILE *wrap_open(FILE *out, u32 width)
 {
+	return wrap_open_counted(out, width, NULL);
+}
+
+FILE *wrap_open_counted(FILE *out, u32 width, u64 *nr_lines)
+{
 	struct wrapped_lines *w = calloc(1, sizeof(*w));
 	FILE *file;
 
 	if (!w)
 		return NULL;
 	w->out = out;
+	w->nr_lines = nr_lines;
 	w->width = width;
 	file = fopencookie(w, "w", (cookie_io_functions_t){ .write = wrap_write, .close = wrap_close });
 	if (!file)

@@ -15,5 +15,11 @@
  */
 FILE *wrap_open(FILE *out, u32 width) __must_check;
 
+/* Likewise, and adds the lines that it writes to *@nr_lines. */
+FILE *wrap_open_counted(FILE *out, u32 width, u64 *nr_lines) __must_check;
+
+/* More lines than these do not fit on a terminal of the usual size, beside a prompt: the answer scrolls away. */
+enum { WRAP_SCREEN_LINES = 22 };
+
 /* The columns of the terminal that @out is; 80 for a terminal that does not know them, and anything else. */
 u32 wrap_width(FILE *out);

@@ -355,13 +355,16 @@ static int findings_write_stack(FILE *out, const struct findings *f, const struc
 	fprintf(out, "  %s ", stack->what);
 	escape_text(out, function_name(item, stack->row));
 	fputc('\n', out);
-	for (size_t i = 0; s && i < s->nr_frames && !err; i++) {
+	for (size_t i = 0, run; s && i < s->nr_frames && !err; i += run) {
 		const struct symbol *symbols;
 		size_t nr;
 
+		run = stack_run(s, i, s->nr_frames);
 		err = report_symbols(f->report, s->frames[i], &symbols, &nr);
 		for (size_t k = 0; k < nr && !err; k++)
 			write_symbol(out, f, s->frames[i], &symbols[k]);
+		if (run > 1)
+			fprintf(out, "    ... and %zu times more\n", run - 1);
 	}
 	if (truncated)
 		fprintf(out, "    (%s: %s)\n", s ? "cut here" : "stack", truncated);

@@ -42,6 +42,14 @@ bool library_is_interpreter(const char *path)
 	return BEGINS(path_name(path), begins) || strstr(path, "/lib-dynload/");
 }
 
+bool library_runs_code(const char *function)
+{
+	static const char *const begins[] = { "_PyEval_EvalFrame", "PyEval_EvalFrame", "Builtins_",
+					      "execute_ex",	   "vm_exec",	       "Interpreter" };
+
+	return function && BEGINS(function, begins);
+}
+
 /* Names of Rust crates that no program can have. */
 static bool library_is_rust_path(const char *name)
 {

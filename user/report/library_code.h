@@ -11,6 +11,9 @@ bool library_is_file(const char *path);
 /* Is the file @path an interpreter or a part of one: it runs code that a perf map may name? */
 bool library_is_interpreter(const char *path);
 
+/* Does @function of an interpreter run code: what calls it is not what made the code allocate? NULL = no name. */
+bool library_runs_code(const char *function);
+
 /*
  * Is @s, which has a function, code of the library of a language: std:: and operator new of C++; alloc::, core:: and
  * std:: of Rust; the run-time libraries of D and Ada; functions of a C library that was linked into the program?

@@ -124,11 +124,31 @@ static int own_look(struct own_search *s, u32 i, struct own_code *out)
 	return err;
 }
 
-/* An interpreter allocates for the code that it runs. If *@out is in one, take the function that a perf map names. */
+/* Is the code that asked an interpreter in frame @i, of @nr @symbols? 1, with *@out; 0, or -errno. */
+static int own_look_outside(const struct own_search *s, u32 i, u32 number, const struct symbol *symbols,
+			    size_t nr, struct own_code *out)
+{
+	int err = 1;
+
+	for (size_t k = 0; k < nr && err > 0; k++) {
+		struct own_code o = { s->stack->frames[i], &symbols[k], i, (u32)k, number + (u32)k };
+
+		err = symbols[k].function ? own_is_left_out(s, &o, k + 1 == nr) : 1;
+		if (!err)
+			*out = o;
+	}
+	return err < 0 ? err : !err;
+}
+
+/*
+ * An interpreter allocates for the code that it runs. If *@out is in one, take the function that a perf map names, or
+ * the extension in compiled code that called the interpreter: an object that it asked for is its own.
+ */
 static int own_look_interpreted(struct own_search *s, struct own_code *out)
 {
 	const struct module *m = module_get(s->report->modules, out->ref.module);
 	u32 number = out->number - out->inlined;
+	bool runs_code = false;
 	int err = 0;
 
 	if (!out->symbol || !m || !library_is_interpreter(m->path))
@@ -139,14 +159,19 @@ static int own_look_interpreted(struct own_search *s, struct own_code *out)
 		size_t nr;
 
 		err = report_symbols(s->report, ref, &symbols, &nr);
-		if (!err && nr && symbols->function && !code_ref_is_folded(ref) &&
-		    !module_get(s->report->modules, ref.module)) {
+		if (err || !nr)
+			continue;
+		m = module_get(s->report->modules, ref.module);
+		if (!m && symbols->function && !code_ref_is_folded(ref)) {
 			*out = (struct own_code){ ref, symbols, i, 0, number };
 			break;
 		}
+		if (m && !runs_code && !library_is_interpreter(m->path))
+			err = own_look_outside(s, i, number, symbols, nr, out);
+		runs_code |= library_runs_code(symbols[nr - 1].function);
 		number += (u32)nr;
 	}
-	return err;
+	return err < 0 ? err : 0;
 }
 
 int own_code_find(const struct report *r, const struct report_process *p, u64 id, struct own_code *out)

@@ -425,9 +425,20 @@ static bool caller_is_told(const struct own_code *from, const struct symbol *s)
 	return !library_is_function(s) || library_is_function(from->symbol);
 }
 
-/* Join the names of @max functions of the stack @id, from the frame @from outwards. */
+/* Does @names end with @name? A function that calls itself, or whose inlined parts have its name, stands once. */
+static bool caller_is_repeated(const char *names, const char *name)
+{
+	size_t len = strlen(names), own = strlen(name);
+
+	return !IS_AGENT && len >= own && !strcmp(names + len - own, name) &&
+	       (len == own || (len >= own + 3 && !strncmp(names + len - own - 3, " < ", 3)));
+}
+
+/*
+ * Join the names of @max functions of the stack @id, from the frame @from outwards; those before were @told.
+ */
 static int join_callers(const struct report *r, const struct report_process *p, u64 id,
-			const struct own_code *from, int max, char *text, size_t size)
+			const struct own_code *from, const char *told, int max, char *text, size_t size)
 {
 	const struct stack *stack = stack_get(p->stacks, id);
 	size_t used = 0;
@@ -450,9 +461,10 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 		     k++) {
 			if (!caller_is_told(from, &symbols[k]))
 				continue;
-			used += (size_t)snprintf(
-				text + used, size - used, "%s%s", shown ? " < " : "",
-				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
+			caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name));
+			if (caller_is_repeated(shown ? text : told, name))
+				continue;
+			used += (size_t)snprintf(text + used, size - used, "%s%s", shown ? " < " : "", name);
 			shown++;
 		}
 	}
@@ -467,7 +479,7 @@ static int join_own_callers(const struct report *r, const struct report_process 
 	int err = IS_AGENT ? 0 : own_code_find(r, p, id, &from);
 
 	*text = '\0';
-	return err ? err : join_callers(r, p, id, &from, max, text, size);
+	return err ? err : join_callers(r, p, id, &from, "", max, text, size);
 }
 
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
@@ -479,7 +491,7 @@ int report_own_callers(const struct report *r, const struct report_process *p, u
 		       size_t size)
 {
 	u64 stack = heap_row_get(p->heap, id).stack;
-	char place[OWN_PLACE_MAX];
+	char place[OWN_PLACE_MAX], name[MAX_CALLER_NAME + 32] = "";
 	struct own_code own;
 	size_t used;
 	int err = IS_AGENT ? -ENOSYS : own_code_find(r, p, stack, &own);
@@ -489,10 +501,13 @@ int report_own_callers(const struct report *r, const struct report_process *p, u
 	if (!IS_AGENT)
 		snprintf(text, size, "%s", own_code_text(r, &own, place));
 	used = strlen(text);
+	if (!IS_AGENT && own.symbol)
+		caller_name(r, stack_get(p->stacks, stack)->frames[own.frame], own.symbol, name,
+			    sizeof(name));
 	own.inlined++;
 	if (!used || used + sizeof(" < ") > size)
 		return 0;
-	err = join_callers(r, p, stack, &own, INT_MAX, text + used + 3, size - used - 3);
+	err = join_callers(r, p, stack, &own, name, INT_MAX, text + used + 3, size - used - 3);
 	if (text[used + 3])
 		memcpy(text + used, " < ", 3);
 	return err;
@@ -509,7 +524,7 @@ int report_all_callers(const struct report *r, const struct report_process *p, u
 {
 	static const struct own_code innermost;
 
-	return join_callers(r, p, heap_row_get(p->heap, id).stack, &innermost, INT_MAX, text, size);
+	return join_callers(r, p, heap_row_get(p->heap, id).stack, &innermost, "", INT_MAX, text, size);
 }
 
 void report_name(FILE *out, const struct target *t)

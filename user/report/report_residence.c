@@ -18,6 +18,8 @@
 enum {
 	MIN_CHANGE = 64 << 10, /* bytes; less is no change */
 	MIN_HELP = 1 << 20,    /* bytes that are worth a way out */
+	MIN_UNHELD = 4 << 20,  /* bytes in no block that are worth a word in the verdict */
+	MIN_UNHELD_SHARE = 10, /* and a tenth of what was resident */
 	MIN_SHARE = 50,	       /* a part of less than a fiftieth is not listed */
 	MAX_LISTED = 4,
 	MAX_THREAD_FRAMES = 6,	/* from the allocator to pthread_create() */
@@ -212,6 +214,26 @@ static int residence_add_parts(char *text, u64 change, const struct report *r, c
 	if (help)
 		residence_add(text, "; %s", help);
 	return err;
+}
+
+u64 report_residence_unheld(const struct report_process *p, const char **what)
+{
+	struct residence_item items[RESIDENCE_MAX_ITEMS];
+	const struct report_residence *d = p->residence;
+	size_t most = IN_FREE;
+	s64 all = d ? (s64)d->now.rss - (s64)d->before.rss : 0, unheld;
+
+	if (all <= 0 || !d->before.rss)
+		return 0;
+	report_residence_items(p, items);
+	unheld = all - items[IN_BLOCKS].bytes;
+	for (size_t i = IN_FREE; i < NR_ITEMS; i++)
+		if (items[i].bytes > items[most].bytes)
+			most = i;
+	*what = items[most].what;
+	return unheld >= MIN_UNHELD && unheld >= all / 2 && (u64)unheld >= d->before.rss / MIN_UNHELD_SHARE
+		       ? (u64)unheld
+		       : 0;
 }
 
 int report_residence(char text[RESIDENCE_TEXT_MAX], const struct report *r, const struct report_process *p,

@@ -24,6 +24,12 @@ struct residence_item {
 size_t report_residence_items(const struct report_process *p, struct residence_item *items);
 
 /*
+ * By how many bytes resident memory grew since the attach in no block, where that is most of the growth and worth a
+ * word in the verdict, else 0. *@what: where most of it is, "mapped by the program itself".
+ */
+u64 report_residence_unheld(const struct report_process *p, const char **what);
+
+/*
  * "resident: 120.4 MiB, 80.2 MiB more since the attach: 78.0 MiB in blocks (most of it from remember (svc.c:19)), 2.1
  * MiB free in the allocator; malloc_trim(0) gives ...", escaped, without its end. "" = nothing is known. 0, -ENOMEM or
  * -ECANCELED.

@@ -485,9 +485,14 @@ static void text_stacks(struct text *t, const struct report_process *p, const st
 		return;
 	line_begin(t, "stacks");
 	report_text_details_item(t, "complete for %s of the blocks", human_percent(complete, all).text);
-	for (size_t i = 0; i < ends.nr; i++)
-		report_text_details_item(t, "%s for %s (%s)", ends.words[i], human_count(ends.allocs[i]).text,
-					 human_percent(ends.allocs[i], all).text);
+	for (size_t i = 0; i < ends.nr; i++) {
+		bool is_cut = !strcmp(ends.words[i], "depth");
+
+		report_text_details_item(
+			t, "%s for %s (%s)%s", is_cut ? "cut" : ends.words[i],
+			human_count(ends.allocs[i]).text, human_percent(ends.allocs[i], all).text,
+			is_cut ? " at the depth that was asked for: --depth 127 has more" : "");
+	}
 	line_end(t);
 }
 

@@ -158,18 +158,10 @@ static size_t find_anchor(const struct anchors *anchors, const struct stack *s, 
 	return most;
 }
 
-/*
- * How many frames from number @i on, before @end, are on one line: those of a function that calls itself from one
- * place, if they are more than two.
- */
+/* How many frames from number @i on, before @end, are on one line. */
 static size_t text_run(const struct text *t, const struct stack *s, size_t i, size_t end)
 {
-	size_t nr = 1;
-
-	while (!IS_AGENT && i + nr < end && s->frames[i + nr].module == s->frames[i].module &&
-	       s->frames[i + nr].offset == s->frames[i].offset)
-		nr++;
-	return nr > 2 && !t->report->options.verbose ? nr : 1;
+	return IS_AGENT || t->report->options.verbose ? 1 : stack_run(s, i, end);
 }
 
 /* The lines that the first @end frames take. */

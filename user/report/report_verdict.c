@@ -13,6 +13,7 @@
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"
 #include "user/report/own_code.h"
+#include "user/report/report_residence.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
@@ -315,6 +316,16 @@ static void verdict_missing(struct report_verdict *v, const struct report_proces
 	v->nr_bad = strlen(v->text) - v->bad_at;
 }
 
+/* Memory that grows in no block is no leak, and still what the user came for. */
+static void verdict_unheld(struct report_verdict *v, const struct report_process *p)
+{
+	const char *what;
+	u64 bytes = IS_AGENT ? 0 : report_residence_unheld(p, &what);
+
+	if (bytes)
+		verdict_add(v, "; grew by %s in no block, most of it %s", human_bytes(bytes).text, what);
+}
+
 /* Does the low-water mark rise, and who makes it rise? */
 static int verdict_growth(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			  const struct report_row *rows, size_t nr)
@@ -344,10 +355,12 @@ static int verdict_add_live(struct report_verdict *v, const struct report *r, co
 	struct heap_totals totals = heap_totals(p->heap);
 	size_t used = strlen(v->text);
 	int err = verdict_growth(v, r, p, rows, nr);
-	bool has_growth = v->text[used];
+	bool has_growth;
 
 	if (err)
 		return err;
+	verdict_unheld(v, p);
+	has_growth = v->text[used];
 	if (totals.live_blocks)
 		verdict_add(v, "; %s live in %s block%s", estimate_bytes(p->heap, totals.live_bytes).text,
 			    estimate_count(p->heap, totals.live_blocks).text,
@@ -384,7 +397,9 @@ int report_verdict(struct report_verdict *v, const struct report *r, const struc
 		verdict_missing(v, p);
 	} else if (leaks_all(p->leaks)->of[SCAN_DEFINITE].blocks) {
 		err = verdict_leaks(v, r, p, rows, nr);
-		return err ? err : verdict_growth(v, r, p, rows, nr);
+		err = err ? err : verdict_growth(v, r, p, rows, nr);
+		verdict_unheld(v, p);
+		return err;
 	} else {
 		err = verdict_none(v, r, p, rows, nr);
 	}

@@ -238,6 +238,8 @@ static int on_process_member(struct saved_reading *r, const char *key, enum json
 		return saved_number(r, token, &r->process.pid);
 	if (!strcmp(key, "comm") && token == JSON_STRING)
 		saved_copy_text(r->process.comm, sizeof(r->process.comm), r->json.text);
+	if (!strcmp(key, "verdict") && token == JSON_STRING)
+		saved_copy_text(r->process.verdict, sizeof(r->process.verdict), r->json.text);
 	return saved_skip(r, token);
 }
 

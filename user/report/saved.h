@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/lib/types.h"
+#include "user/report/report_verdict.h"
 
 /* Numbers of one caller, or of all callers. */
 struct saved_numbers {
@@ -19,6 +20,7 @@ struct saved_numbers {
 struct saved_process {
 	u64 pid;
 	char comm[32];
+	char verdict[VERDICT_MAX];    /* the sentence that all outputs begin with; "" = not known */
 	struct saved_numbers numbers; /* of its callers */
 };
 

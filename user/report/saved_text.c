@@ -95,15 +95,18 @@ static int saved_text_process(void *ctx, const struct saved_process *p)
 
 	if (t->nr_printed++)
 		fputc('\n', t->out);
-	escape_text(t->out, p->comm);
-	fprintf(t->out, " (pid %" PRIu64 "): ", p->pid);
-	if (n->leaked_blocks) {
+	if (*p->verdict) {
+		escape_text(t->out, p->verdict);
+	} else {
 		saved_text_sum(t->out, n->leaked_bytes, "leaked", n->leaked_blocks);
 		fputs("; ", t->out);
+		saved_text_sum(t->out, n->live_bytes, "live", n->live_blocks);
 	}
-	saved_text_sum(t->out, n->live_bytes, "live", n->live_blocks);
-	fprintf(t->out, "; %s allocated in %s blocks\n", human_bytes(n->alloc_bytes).text,
-		human_count(n->allocs).text);
+	fputc('\n', t->out);
+	escape_text(t->out, p->comm);
+	fprintf(t->out, " (pid %" PRIu64 "); ", p->pid);
+	saved_text_sum(t->out, n->alloc_bytes, "allocated", n->allocs);
+	fputc('\n', t->out);
 	if (t->nr)
 		qsort(t->rows, t->nr, sizeof(*t->rows), saved_text_compare);
 	for (size_t i = 0; i < shown; i++)

@@ -39,6 +39,7 @@ static void describe_growth(const struct system_state *s, const struct watched *
 void row_describe(const struct system_state *s, const struct watched *p, struct row_text *out)
 {
 	const struct zoom_answer *f;
+	const char *end;
 	char box[192];
 
 	*out = (struct row_text){ 0 };
@@ -48,8 +49,12 @@ void row_describe(const struct system_state *s, const struct watched *p, struct 
 	container_describe(&p->container, box, sizeof(box));
 	escape_buf(out->container, sizeof(out->container), box);
 	f = zooms_answer(&s->zooms, p->pid, p->start_time);
-	if (f)
-		answer_describe(f, out->zoom, sizeof(out->zoom));
+	if (!f)
+		return;
+	answer_describe(f, out->zoom, sizeof(out->zoom));
+	end = strstr(f->where, " < ");
+	snprintf(out->place, sizeof(out->place), "%.*s",
+		 (int)(end ? (size_t)(end - f->where) : strlen(f->where)), f->where);
 }
 
 static size_t count_growing(const struct system_state *s)

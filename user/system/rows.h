@@ -16,6 +16,7 @@ struct row_text {
 	char limit[96];	     /* "2d 03h (cgroup)"; "" = never */
 	char container[256]; /* "" = none */
 	char zoom[640];	     /* what tracing has found; "" = it is not traced */
+	char place[320];     /* the function that zoom is about, the program's own; "" = not known */
 };
 
 void row_describe(const struct system_state *s, const struct watched *p, struct row_text *out);

@@ -10,6 +10,9 @@
 #include "user/lib/human.h"
 #include "user/system/rows.h"
 
+/* Before this nothing is known to grow: a line needs ten looks. */
+static const u64 sure_ns = 15ULL * 1000 * 1000 * 1000;
+
 /* A process that grows, has grown, or was traced. */
 struct grower {
 	pid_t pid;
@@ -135,7 +138,10 @@ int rows_write_end(FILE *out, const struct system_state *s)
 		if (g.nr)
 			qsort(g.list, g.nr, sizeof(*g.list), rows_end_compare);
 		if (!g.nr)
-			fputs("No process has grown.\n", out);
+			fputs(s->watch.now_ns - s->watch.start_ns < sure_ns
+				      ? "No process has grown yet: growth shows after some 15 seconds.\n"
+				      : "No process has grown.\n",
+			      out);
 		else
 			fprintf(out, "%s process%s grew, or %s traced\n\n", human_count(g.nr).text,
 				g.nr == 1 ? "" : "es", g.nr == 1 ? "was" : "were");

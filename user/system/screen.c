@@ -114,8 +114,8 @@ static const struct screen_column {
 	int width;	 /* negative: to the left */
 	u32 min_columns; /* of the screen that has room for it */
 } columns[] = {
-	{ "PID", 8, 0 }, { "NAME", -15, 0 }, { "NEEDS", 10, 0 },      { "GROWS BY", 14, 50 },
-	{ "", -8, 90 },	 { "SINCE", 9, 70 }, { "FULL IN", -22, 110 },
+	{ "PID", 8, 0 }, { "NAME", -15, 0 },  { "NEEDS", 10, 0 },      { "GROWS BY", 14, 50 },
+	{ "", -8, 90 },	 { "SINCE", 9, 100 }, { "FULL IN", -22, 140 },
 };
 
 static void write_cells(struct top_line *l, enum top_style style,
@@ -148,19 +148,32 @@ static enum top_style style_of(const struct system_state *s, const struct watche
 	return p->state == WATCHED_GROWS ? TOP_WARN : TOP_PLAIN;
 }
 
+/* "remember (svc.c:19)  holds 7.07 MiB in 2,472 blocks": a narrow screen shows the function at least. */
+static void screen_found(const struct row_text *t, char *text, size_t size)
+{
+	const char *place = t->place[0] ? strstr(t->zoom, t->place) : NULL;
+	size_t len = place ? (size_t)(place - t->zoom) : 0;
+
+	if (len > 2)
+		snprintf(text, size, "%s  %.*s", t->place, (int)len - 2, t->zoom);
+	else
+		snprintf(text, size, "%s", t->zoom);
+}
+
 static void screen_row(const struct system_state *s, const struct watched *p, bool is_selected,
 		       struct top_line *l)
 {
-	char pid[16], comm[4 * PROC_COMM_SIZE];
+	char pid[16], comm[4 * PROC_COMM_SIZE], found[sizeof(((struct row_text *)NULL)->zoom)];
 	struct row_text t;
 
 	row_describe(s, p, &t);
+	screen_found(&t, found, sizeof(found));
 	snprintf(pid, sizeof(pid), "%d", (int)p->pid);
 	write_cells(l, style_of(s, p),
 		    (const char *const[ARRAY_SIZE(columns)]){ pid, escape_buf(comm, sizeof(comm), p->comm),
 							      t.needs.text, t.rate[0] ? t.rate : "-", t.error,
 							      t.since.text, t.limit },
-		    t.zoom[0] ? t.zoom : t.container);
+		    found[0] ? found : t.container);
 	if (!is_selected)
 		return;
 	top_line_fill(l, TOP_SELECTED);

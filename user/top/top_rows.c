@@ -73,26 +73,6 @@ static const struct report_process *top_rows_find_process(const struct report *r
 	return NULL;
 }
 
-/* Write a name once that follows itself, as those of inlined parts of a function do. */
-static void drop_repeated(char *names)
-{
-	static const char between[] = " < ";
-	const size_t gap = sizeof(between) - 1;
-	char *name = names, *next;
-
-	while ((next = strstr(name, between))) {
-		size_t len = (size_t)(next - name);
-		char *after = next + gap;
-		bool is_same =
-			!strncmp(name, after, len) && (!after[len] || !strncmp(after + len, between, gap));
-
-		if (is_same)
-			memmove(name, after, strlen(after) + 1);
-		else
-			name = after;
-	}
-}
-
 /* Look up the names of the caller @k of @p, unless that was done. */
 static int name_caller(struct top_known *k, const struct report *r, const struct report_process *p, u16 fn)
 {
@@ -106,7 +86,6 @@ static int name_caller(struct top_known *k, const struct report *r, const struct
 	err = report_own_callers(r, p, k->id, names, sizeof(names) / 2);
 	if (err)
 		return err;
-	drop_repeated(names);
 	len = strlen(names);
 	if (len)
 		len += (size_t)snprintf(names + len, sizeof(names) - len, ", by ");

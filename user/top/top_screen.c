@@ -118,6 +118,12 @@ static bool has_own_column(const struct top_state *t)
 	return key->label && !key->wants_scan && strcmp(key->name, "growth");
 }
 
+/* Nothing was judged yet: the names of callers have the room. */
+static bool has_verdicts(const struct top_state *t)
+{
+	return t->head.nr_scanned || t->rows.key->wants_scan;
+}
+
 static bool has_processes(const struct top_state *t)
 {
 	return t->head.nr_processes > 1;
@@ -136,7 +142,7 @@ static const struct top_column {
 	{ "BLOCKS", "BLOCKS", 10, 56, { "live-blocks", "total-blocks" }, cell_blocks, NULL },
 	{ "GROWTH", "GROWTH", 10, 70, { "growth" }, cell_growth, NULL },
 	{ "ALLOCS/S", "ALLOCS/S", 10, 96, { NULL }, cell_rate, NULL },
-	{ "LEAKED", "LEAKED", 10, 40, { "leaked-bytes", "leaked-blocks" }, cell_leaked, NULL },
+	{ "LEAKED", "LEAKED", 10, 40, { "leaked-bytes", "leaked-blocks" }, cell_leaked, has_verdicts },
 	{ NULL, NULL, 12, 36, { NULL }, cell_key, has_own_column },
 	{ "PID", "PID", 8, 64, { NULL }, cell_pid, has_processes },
 };

@@ -135,6 +135,25 @@ static void an_interpreter_allocates_for_its_code(void **state)
 	assert_false(library_is_interpreter("/usr/lib/python3/dist-packages/numpy/core/_multiarray.so"));
 }
 
+/* An object that an extension in compiled code asks for is the extension's. */
+static void an_interpreter_allocates_for_its_extensions(void **state)
+{
+	struct mapping two[] = { { .start = BASE, .end = BASE + 0x200, .bias = BASE },
+				 { .start = BASE + 0x200, .end = BASE + 0x10000, .bias = BASE } };
+
+	(void)state;
+	assert_int_equal(module_add(modules, "/usr/bin/python3.12", NULL, 0, &two[0].module), 0);
+	assert_int_equal(module_add(modules, "/srv/ext.so", NULL, 0, &two[1].module), 0);
+	maps = (struct mapping_list){ two, 2, 0 };
+	add_stack(30, STACK_COMPLETE, 0x110, 0x100, 0x210, 0x110, 0x230);
+	is_named(30, "load (load.c:5)");
+	maps = (struct mapping_list){ &mapping, 1, 0 };
+	/* Callers of the loop that runs code asked for no object. */
+	assert_true(library_runs_code("_PyEval_EvalFrameDefault"));
+	assert_false(library_runs_code("PyBytes_FromStringAndSize"));
+	assert_false(library_runs_code(NULL));
+}
+
 /* Many callers and many sizes make a wrapper; a constructor has many callers, and one size. */
 static void wrappers_are_found_by_structure(void **state)
 {
@@ -155,9 +174,11 @@ static void wrappers_are_found_by_structure(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { TEST(names_tell_libraries), TEST(bare_names),
+	const struct CMUnitTest tests[] = { TEST(names_tell_libraries),
+					    TEST(bare_names),
 					    TEST(libraries_and_named_wrappers_are_left_out),
 					    TEST(an_interpreter_allocates_for_its_code),
+					    TEST(an_interpreter_allocates_for_its_extensions),
 					    TEST(wrappers_are_found_by_structure) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,23 @@ static void growers_come_first(void **unused)
 	assert_true(has("1 grows"));
 }
 
+/* At 80 columns the function is seen, before what is said of it. */
+static void a_row_begins_with_the_function(void **unused)
+{
+	struct screen sc = { .columns = 80, .lines = 24 };
+	struct zoom_answer a = { .pid = 100, .kind = ANSWER_HELD, .bytes = 7 << 20, .blocks = 2000 };
+
+	(void)unused;
+	strcpy(a.where, "SessionStore::remember (store.cc:6) < main");
+	state.zooms.answers = &a;
+	state.zooms.nr_answers = 1;
+	draw(&sc);
+	assert_non_null(strstr(lines.lines[2].text, "SessionStore::remember"));
+	sc.columns = 160;
+	draw(&sc);
+	assert_true(has("SessionStore::remember (store.cc:6)  holds 7.00 MiB in "));
+}
+
 static void the_selection_scrolls_and_stays(void **unused)
 {
 	struct screen sc = { .columns = 100, .lines = 20 };
@@ -158,6 +175,7 @@ int main(void)
 		cmocka_unit_test_setup(any_size, setup),
 		cmocka_unit_test_setup(nothing_to_show, setup),
 		cmocka_unit_test_setup(growers_come_first, setup),
+		cmocka_unit_test_setup(a_row_begins_with_the_function, setup),
 		cmocka_unit_test_setup(the_selection_scrolls_and_stays, setup),
 		cmocka_unit_test_setup(hostile_text, setup),
 		cmocka_unit_test_setup(keys, setup),

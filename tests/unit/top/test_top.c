@@ -136,7 +136,7 @@ static void test_rows(void **state)
 	assert_int_equal(w->top.rows.whole, 5680);
 	assert_string_equal(top_rows_names(&w->top.rows, &w->top.rows.list[2]),
 			    "prog+0x301 < prog+0x302, by calloc");
-	assert_true(shows(w, "  5,000 B  88.0 %          1   +5,000 B          0             prog+0x101"));
+	assert_true(shows(w, "  5,000 B  88.0 %          1   +5,000 B          0  prog+0x101"));
 	assert_true(shows(w, "5,680 B in 5 blocks"));
 	assert_false(shows(w, "definite"));
 }

@@ -8,12 +8,12 @@ function nameOfPlace(place) {
 }
 
 /* The tone of the sentence that all reports begin with. */
-function toneOf({ watched, scan }) {
+function toneOf({ watched, scan, verdict }) {
 	if (!watched || !scan)
 		return "unknown";
 	if (scan.definite.blocks + scan.indirect.blocks)
 		return "bad";
-	return scan.possible.blocks ? "maybe" : "good";
+	return scan.possible.blocks || /; gr(ows|ew) by /.test(verdict) ? "maybe" : "good";
 }
 
 function scanLine(scan) {
@@ -118,15 +118,16 @@ function showVerdict(process) {
 	const tone = toneOf(data);
 	const errors = sum(data.errors.map(e => e.count)) + data.errors_dropped;
 	const doubts = doubtsOf(process);
-	const sentence = [data.verdict[0].toUpperCase() + data.verdict.slice(1)];
+	const capital = text => text[0].toUpperCase() + text.slice(1);
 	const wrong = errors ? [el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
 		data.errors.length ? `: ${errorKinds(data)}` : ""] : null;
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : tone), "data-tone": tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
 			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
-		el("p", { class: "headline" }, ...sentence),
+		el("p", { class: "headline", text: capital(data.verdict) }),
 		errors ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null,
+		data.resident ? el("p", { class: "age", text: capital(data.resident.text) }) : null,
 		data.scan && report.verdict_age_ns
 			? el("p", { class: "age", text: `This verdict is at most ${duration(report.verdict_age_ns)} old.` }) : null),
 	!data.watched ? null : el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
@@ -185,7 +186,6 @@ function showAbout(process) {
 		["Failed", data.totals.failed_allocs && plural(data.totals.failed_allocs, "allocation")],
 		["Growth", data.growth && data.growth.after_bytes > data.growth.before_bytes &&
 			`the low-water mark rose from ${bytes(data.growth.before_bytes)} to ${bytes(data.growth.after_bytes)}`],
-		["Memory", data.resident && data.resident.text],
 		["Leak scan", scan && `${bytes(scan.scanned_bytes)} scanned, the process stopped for ${duration(scan.pause_ns)}`],
 		["Releases", data.checked ? "checked" : "not checked"],
 	].filter(r => r[1]);

@@ -94,14 +94,15 @@ function showFlame() {
 /* What the chosen part is, and how to choose one. data-net: by how many bytes live memory grew in it. */
 function showPart() {
 	const { part } = state, { brush } = timeline;
-	const box = byId("part");
+	const box = byId("part"), grown = part && part.sum("growth");
 
 	box.hidden = !brush.isOn;
 	box.classList.toggle("hint", !part);
 	byId("part-end").hidden = !part;
 	byId("part-text").textContent = !part ? "Drag over the picture, or use the arrow keys in it, to see what a part of the run allocated."
 		: `${brush.text()}: ${ofBytes(part.sum("alloc_bytes"))} allocated in ${about(plural(part.sum("allocs"), "call"))}, ` +
-			`live memory ${signed(bytes)(part.net)} (some callers ${signed(bytes)(part.sum("growth"))}, others ${bytes(part.net - part.sum("growth"))}). ` +
+			`live memory ${signed(bytes)(part.net)}` +
+			(grown === part.net ? ". " : ` (some callers ${signed(bytes)(grown)}, others ${bytes(part.net - grown)}). `) +
 			"The graph and the table show this part alone.";
 	for (const [name, value] of Object.entries({ net: part && part.net, from: part && brush.from(brush.first), to: part && brush.to(brush.end) }))
 		if (part)
@@ -209,8 +210,13 @@ function goToHit(step) {
 		return;
 	hit.at = (hit.at + step + hit.list.length + (hit.at < 0 && step < 0 ? 1 : 0)) % hit.list.length;
 	flame.zoom(hit.list[hit.at]);
-	byId("found").textContent = `${count(hit.at + 1)} of ${count(hit.list.length)}`;
+	showHit();
 	byId("graph").scrollIntoView({ block: "nearest" });
+}
+
+function showHit() {
+	if (hit.at >= 0)
+		byId("found").textContent = `${count(hit.at + 1)} of ${count(hit.list.length)}`;
 }
 
 /* data-took: milliseconds, for measurements. */
@@ -301,6 +307,9 @@ function restoreSpot() {
 	showFlame();
 	table.sortTo(get("sort").replace(/-$/, ""), get("sort").endsWith("-"));
 	flame.goTo(get("at"));
+	hit.list = flame.hits();
+	hit.at = hit.list.indexOf(flame.root);
+	showHit();
 	isRestoring = false;
 }
 
@@ -332,6 +341,8 @@ function renew(data) {
 		showSystem();
 		return;
 	}
+	if (state.search.text !== byId("search").value) /* somebody types */
+		find(byId("search").value);
 	keepSpot();
 	take(data);
 	mergedTrees.clear();

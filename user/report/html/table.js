@@ -190,11 +190,16 @@ class Table {
 		this.draw();
 	}
 
+	/* A narrow window shows few columns; the one that the table is sorted by is one of them. */
+	widthOf(column) {
+		return column.wide && column !== this.sortedBy ? " wide" : "";
+	}
+
 	drawHead() {
 		const title = { stack: "Caller", function: "Function", file: "Source file", module: "Module" }[this.group];
 		const cells = this.columns.map(c => {
 			const isSorted = c === this.sortedBy;
-			return el("th", { scope: "col", class: "number" + (c.wide ? " wide" : ""), "data-column": c.id,
+			return el("th", { scope: "col", class: "number" + this.widthOf(c), "data-column": c.id,
 				"aria-sort": isSorted ? this.isUp ? "ascending" : "descending" : "none" },
 				el("button", { type: "button", class: "sort", click: () => this.sortBy(c), text: c.label }));
 		});
@@ -225,7 +230,7 @@ class Table {
 	drawRow(row) {
 		const cells = this.columns.map((column, i) => {
 			const value = this.value(row, column);
-			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value > 0 && column.class ? " " + column.class : ""),
+			const cell = el("td", { class: "number" + this.widthOf(column) + (value > 0 && column.class ? " " + column.class : ""),
 				"data-value": value, text: value ? (column.format || this.measure.format)(value) : "\u2013" });
 			if (value > 0 && this.totals[i] && column === this.sortedBy)
 				cell.append(el("small", { text: percent(value, this.totals[i]) }));
@@ -273,7 +278,7 @@ class Table {
 		const place = this.process.placeOf(caller);
 		const cut = this.process.cutOf(caller);
 		const name = place ? shortName(place.name) : `[stack ${whyCut(cut)}]`;
-		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK) : null;
+		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK && f.name !== place.name) : null;
 		const button = el("button", { type: "button", class: "caller opens", "aria-expanded": "false" },
 			el("b", { text: name }), next ? el("i", { text: "\u2190 " + shortName(next.name) }) : null,
 			el("span", { text: place ? whereShort(place) : "" }));
@@ -302,9 +307,23 @@ function stackItem(frame, number) {
 		el("code", { text: frame.name }), el("span", { text: whereIs(frame) + (frame.kind === INLINED ? " (inlined)" : "") }));
 }
 
+/* Of frames on one line, those of a function that calls itself, one and how many more. */
+function stackItems(stack) {
+	const items = [];
+	for (let i = 0, run; i < stack.length; i += run) {
+		for (run = 1; stack[i + run] === stack[i]; run++)
+			;
+		run = run > 2 ? run : 1;
+		items.push(stackItem(stack[i], i));
+		if (run > 1)
+			items.push(el("li", { class: "mark" }, el("i"), el("code", { text: `and ${count(run - 1)} times more` })));
+	}
+	return items;
+}
+
 /* The frames of a stack as a list; the middle of a long one is folded. */
 function stackList(stack) {
-	const items = stack.map(stackItem);
+	const items = stackItems(stack);
 	const list = el("ol", { class: "stack" }, ...items);
 
 	if (items.length > STACK_SHOWN + 4) {
