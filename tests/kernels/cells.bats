@@ -100,3 +100,24 @@ says_line() {
 	git add a.c
 	[ "$(commit_here)" = "$commit+" ]
 }
+
+@test "cells: a report from the console of another CPU is compared with what the program said" {
+	local O=${O:-$BATS_TEST_DIRNAME/../../build} heaptap
+	heaptap=$(realpath "${HEAPTAP:-$O/heaptap}")
+	mkdir targets
+	cp "$O/tests/targets/leak" targets/
+	{
+		printf 'GUEST-KERNEL 6.1.0\n\nGUEST-BEGIN /agent run -o /tmp/leak.json /leak --expect\n'
+		"$heaptap" run --backend ptrace -o leak.json -- targets/leak --expect 2>&1
+		printf '\nGUEST-STATUS 0\n\nGUEST-BEGIN cat /tmp/leak.json\n'
+		sed "s|$PWD/targets/leak|/leak|g" leak.json
+		printf '\nGUEST-STATUS 0\n\nGUEST-END ok 0\n'
+	} >"$LOG"
+	compare() { (cd "$BATS_TEST_DIRNAME/../.." && tests/arch/compare.sh "$LOG" "$BATS_TEST_TMPDIR/targets" "" "$LOG"); }
+	compare | tee told
+	grep -qx 'ok leak: 862 allocations, stacks of 862 complete' told
+	sed -i 's/^expect live 12 768/expect live 13 768/' "$LOG"
+	compare | tee told
+	grep -qx 'not ok leak' told
+	grep -qx '#   live blocks of load_settings: report says 12, the program 13' told
+}
