@@ -121,3 +121,21 @@ says_line() {
 	grep -qx 'not ok leak' told
 	grep -qx '#   live blocks of load_settings: report says 12, the program 13' told
 }
+
+@test "cells: without a network a cell is skipped, and has its lists of packages when there is one" {
+	command -v apt-get >/dev/null || skip "no apt-get"
+	# shellcheck source=tests/kernels/kernel.sh
+	. "$BATS_TEST_DIRNAME/kernel.sh"
+	CACHE=$PWD
+	archive_uri() { echo http://127.0.0.1:1/debian/; }
+	apt-get() { command apt-get -o Acquire::Retries=0 "$@"; }
+	run kernel_image bookworm amd64 linux-image-cloud-amd64
+	[ "$status" -eq 1 ]
+	[ "${lines[-1]}" = "no lists of packages from http://127.0.0.1:1/debian/" ]
+	[ ! -e apt-bookworm-amd64/fresh ]
+	# A kernel from before is better than none.
+	echo image >kernel-bookworm-amd64
+	run kernel_image bookworm amd64 linux-image-cloud-amd64
+	[ "$status" -eq 0 ]
+	[ "${lines[-1]}" = "$PWD/kernel-bookworm-amd64" ]
+}
