@@ -139,3 +139,12 @@ says_line() {
 	[ "$status" -eq 0 ]
 	[ "${lines[-1]}" = "$PWD/kernel-bookworm-amd64" ]
 }
+
+@test "cells: a report that was expanded before is as it was" {
+	local O=${O:-$BATS_TEST_DIRNAME/../../build}
+	expand() { jq -L "$BATS_TEST_DIRNAME/../lib" "include \"report\"; expanded$1" "${@:2}"; }
+	"${HEAPTAP:-$O/heaptap}" run -q --backend ptrace -o r.json -- "$O/tests/targets/leak" >/dev/null
+	expand '' r.json >once
+	expand '' once | cmp once -
+	expand ' | .processes[0].timeline[0].time_ns > 0' once | grep -qx true
+}
