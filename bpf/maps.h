@@ -144,7 +144,7 @@ struct unwind_maps {
 	u32 nr;
 	u32 removals; /* of the process when the mappings were read; if it has more now, they may be outdated */
 	u32 execs; /* of the process when the mappings were read; if it has more now, they are of another program */
-	u32 reserved;
+	u32 slot;     /* this one's number in all slabs of the kernel */
 	u64 start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	struct unwind_map maps[MAX_UNWIND_MAPS];
 };

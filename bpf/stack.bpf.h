@@ -53,18 +53,19 @@ static __always_inline struct walk *walk_current(void)
 	return bpf_map_lookup_elem(&walks, &tid);
 }
 
+static __always_inline const struct unwind_maps *maps_in(u32 slot)
+{
+	u32 slab = slot / SLAB_PROCESSES, place = slot % SLAB_PROCESSES;
+	void *inner = bpf_map_lookup_elem(&slabs, &slab);
+
+	return inner ? bpf_map_lookup_elem(inner, &place) : NULL;
+}
+
 static __always_inline const struct unwind_maps *published_maps(u32 pid)
 {
 	const u32 *slot = bpf_map_lookup_elem(&slots, &pid);
-	u32 slab, place;
-	void *inner;
 
-	if (!slot)
-		return NULL;
-	slab = *slot / SLAB_PROCESSES;
-	place = *slot % SLAB_PROCESSES;
-	inner = bpf_map_lookup_elem(&slabs, &slab);
-	return inner ? bpf_map_lookup_elem(inner, &place) : NULL;
+	return slot ? maps_in(*slot) : NULL;
 }
 
 /* Before the mappings are read: those of the parent. None if the process has executed another program since. */
@@ -128,19 +129,21 @@ static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx
 /*
  * Before Linux 5.17 there is no bpf_loop(), and plain loops over whole rounds are too much for the verifier. The
  * verifier checks a global function only once, by itself. Global functions may get only numbers, so this one looks up
- * the rest again. Returns whether this was the last round.
+ * the rest again: the mappings that the walk began with, in @slot, also where the process has others by now. Returns
+ * whether this was the last round.
  */
-__noinline int plain_round(u32 which, u32 round, u32 pid)
+__noinline int plain_round(u32 which, u32 round, u32 slot)
 {
 	u32 tid = (u32)current_ids();
 	struct walk_loop loop = { .depth = state.depth };
 
 	loop.w = bpf_map_lookup_elem(&walks, &tid);
-	loop.maps = walk_maps(pid);
-	if (!loop.w || !loop.maps)
+	if (!loop.w)
 		return 1;
-	if (which == LOOP_WALK)
-		return walk_round(round, &loop);
+	if (which == LOOP_WALK) {
+		loop.maps = maps_in(slot);
+		return loop.maps ? walk_round(round, &loop) : 1;
+	}
 	return which == LOOP_CHECK ? check_round(round, &loop) : keep_round(round, &loop);
 }
 
@@ -174,7 +177,7 @@ static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum
 {
 	if (!has_loop) {
 		for (u32 i = 0; i < most; i++)
-			if (plain_round(which, i, loop->pid))
+			if (plain_round(which, i, which == LOOP_WALK ? loop->maps->slot : 0))
 				return;
 	} else if (which == LOOP_WALK) {
 		walk_rounds(loop->w, loop->maps, loop->depth);
@@ -239,7 +242,7 @@ static __always_inline u64 stack_lost(u32 pid)
 /* The id of the stack of the walk @w, which has begun. */
 static __always_inline u64 stack_walk(struct walk *w, u32 pid, u32 depth, bool has_loop, bool remembers)
 {
-	struct walk_loop loop = { .w = w, .depth = depth, .pid = pid };
+	struct walk_loop loop = { .w = w, .depth = depth };
 	u64 id;
 
 	/* Most calls have exactly the last stack. */

@@ -627,7 +627,6 @@ WALK_STEP u8 stack_end(const struct walk *w)
 /* Walk the stack by one state of the mappings. False if there is no stack. */
 WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool has_loop)
 {
-	const struct unwind_maps *end;
 	u32 seq;
 
 	loop->maps = walk_maps(pid);
@@ -643,10 +642,9 @@ WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool 
 		w->candidate = 0;
 	}
 	walk_stack(w, loop, has_loop);
-	/* Without bpf_loop() each round looks for the mappings: if there are others now, any step may be wrong. */
+	/* If their memory is used for others now, any step may be wrong. */
 	WALK_FENCE();
-	end = has_loop ? loop->maps : walk_maps(pid);
-	if (!end || seq & 1 || seq != *(volatile const u32 *)&end->seq)
+	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)
 		w->nr = 0;
 	return w->nr - 1 < WALK_FRAMES;
 }

@@ -92,5 +92,4 @@ struct walk_loop {
 	struct walk *w;
 	const struct unwind_maps *maps;
 	u32 depth;
-	u32 pid; /* of the process that has these mappings */
 };

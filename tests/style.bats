@@ -62,6 +62,12 @@ finds() {
 	[[ $output != *a.bats:3* ]]
 }
 
+@test "style: an atomic change of a bool" {
+	printf '\twas = __atomic_exchange_n(&is_on, %s, __ATOMIC_ACQUIRE);\n' true 1 >>user/heap/good.c
+	finds 'user/heap/good.c:3: atomic change of a bool: take a u32'
+	[[ $output != *good.c:4:* ]]
+}
+
 # bats test_tags=full
 @test "style: an include against the layers, and one without its directory" {
 	printf '#include "user/heap/good.h"\n#include "good.h"\n' >>user/lib/good.h

@@ -65,7 +65,7 @@ differences() {
 check_target() {
 	local name=$1 line report=$work-$1.json
 	line=$(sed -n "s|^GUEST-BEGIN \(/agent .* /$name .*\)|\1|p" "$log")
-	section "cat /tmp/$name.json" | sed -n '/^{/,/^}/p' | jq -L tests/lib 'include "report"; expanded' >"$report"
+	section "cat /tmp/$name.json" | jq -L tests/lib 'include "report"; expanded' >"$report"
 	if [ ! -s "$report" ]; then
 		echo "not ok $name: no report, status $(status_of "$line")"
 		section "$line" | tail -n 5 | sed 's/^/# /'

@@ -100,3 +100,51 @@ says_line() {
 	git add a.c
 	[ "$(commit_here)" = "$commit+" ]
 }
+
+@test "cells: a report from the console of another CPU is compared with what the program said" {
+	local O=${O:-$BATS_TEST_DIRNAME/../../build} heaptap
+	heaptap=$(realpath "${HEAPTAP:-$O/heaptap}")
+	mkdir targets
+	cp "$O/tests/targets/leak" targets/
+	{
+		printf 'GUEST-KERNEL 6.1.0\n\nGUEST-BEGIN /agent run -o /tmp/leak.json /leak --expect\n'
+		"$heaptap" run --backend ptrace -o leak.json -- targets/leak --expect 2>&1
+		printf '\nGUEST-STATUS 0\n\nGUEST-BEGIN cat /tmp/leak.json\n'
+		sed "s|$PWD/targets/leak|/leak|g" leak.json
+		printf '\nGUEST-STATUS 0\n\nGUEST-END ok 0\n'
+	} >"$LOG"
+	compare() { (cd "$BATS_TEST_DIRNAME/../.." && tests/arch/compare.sh "$LOG" "$BATS_TEST_TMPDIR/targets" "" "$LOG"); }
+	compare | tee told
+	grep -qx 'ok leak: 862 allocations, stacks of 862 complete' told
+	sed -i 's/^expect live 12 768/expect live 13 768/' "$LOG"
+	compare | tee told
+	grep -qx 'not ok leak' told
+	grep -qx '#   live blocks of load_settings: report says 12, the program 13' told
+}
+
+@test "cells: without a network a cell is skipped, and has its lists of packages when there is one" {
+	command -v apt-get >/dev/null || skip "no apt-get"
+	# shellcheck source=tests/kernels/kernel.sh
+	. "$BATS_TEST_DIRNAME/kernel.sh"
+	CACHE=$PWD
+	archive_uri() { echo http://127.0.0.1:1/debian/; }
+	apt-get() { command apt-get -o Acquire::Retries=0 "$@"; }
+	run kernel_image bookworm amd64 linux-image-cloud-amd64
+	[ "$status" -eq 1 ]
+	[ "${lines[-1]}" = "no lists of packages from http://127.0.0.1:1/debian/" ]
+	[ ! -e apt-bookworm-amd64/fresh ]
+	# A kernel from before is better than none.
+	echo image >kernel-bookworm-amd64
+	run kernel_image bookworm amd64 linux-image-cloud-amd64
+	[ "$status" -eq 0 ]
+	[ "${lines[-1]}" = "$PWD/kernel-bookworm-amd64" ]
+}
+
+@test "cells: a report that was expanded before is as it was" {
+	local O=${O:-$BATS_TEST_DIRNAME/../../build}
+	expand() { jq -L "$BATS_TEST_DIRNAME/../lib" "include \"report\"; expanded$1" "${@:2}"; }
+	"${HEAPTAP:-$O/heaptap}" run -q --backend ptrace -o r.json -- "$O/tests/targets/leak" >/dev/null
+	expand '' r.json >once
+	expand '' once | cmp once -
+	expand ' | .processes[0].timeline[0].time_ns > 0' once | grep -qx true
+}

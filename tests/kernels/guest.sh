@@ -55,6 +55,12 @@ more_static() {
 	cp "$report" /tmp/nothing.json
 	base=/tmp/nothing.json told "$T/leak-static" --expect
 }
+more_reloads() {
+	traced -- "$T/reloads" "$T/plug_own.so"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	as_told allocs live
+}
 more_mmap() { traced --mmap -- "$T/mmap" && [ "$status" -eq 0 ] && as_told bytes; }
 
 more_deep_stack() {

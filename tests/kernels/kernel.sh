@@ -37,7 +37,9 @@ apt_root() {
 		APT::Architecture "$2"; APT::Architectures { "$2"; }; APT::Sandbox::User "root";
 		Acquire::Languages "none"; Acquire::Retries "3";
 	END
-	APT_CONFIG=$config apt-get -qq update >&2 || return 1
+	# By itself apt calls it no error when nothing can be had.
+	APT_CONFIG=$config apt-get -qq -o APT::Update::Error-Mode=any update >&2 ||
+		{ echo "no lists of packages from $uri" >&2; return 1; }
 	touch "$root/fresh"
 	echo "$config"
 }

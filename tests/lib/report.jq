@@ -2,9 +2,9 @@
 # For scripts that read JSON reports by jq.
 
 # A report without tables: each caller has its frames, and the numbers that are left out as they are 0; the timeline is a
-# list of points. Other values are as they were.
+# list of points. Other values, and reports that were expanded before, are as they were.
 def expanded:
-	if type != "object" or .schema != "heaptap-report/2" then . else
+	if type != "object" or .schema != "heaptap-report/2" or (has("backtraces") | not) then . else
 	. as $r
 	| def item($table): if . == null then null else $table[.] end;
 	def frame: $r.frames[.] | (.function | item($r.functions)) as $f | (.module | item($r.modules)) as $m

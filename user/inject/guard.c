@@ -93,7 +93,7 @@ static void await_end_of(pid_t heaptap)
 /* Wait until nobody else changes targets. False: @end_ns has passed. */
 static bool guard_take_turn(struct guard_memory *shared, u64 end_ns)
 {
-	while (__atomic_exchange_n(&shared->is_changing, true, __ATOMIC_SEQ_CST))
+	while (__atomic_exchange_n(&shared->is_changing, 1, __ATOMIC_SEQ_CST))
 		if (!clock_pause(LOOK_NS, end_ns))
 			return false;
 	return true;
@@ -101,7 +101,7 @@ static bool guard_take_turn(struct guard_memory *shared, u64 end_ns)
 
 static void end_turn(struct guard_memory *shared)
 {
-	__atomic_store_n(&shared->is_changing, false, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&shared->is_changing, 0, __ATOMIC_SEQ_CST);
 }
 
 static bool is_traced(pid_t pid)

@@ -20,10 +20,10 @@ struct guard_order {
 
 /* Memory that heaptap, the guard, its helpers and the tracer share. */
 struct guard_memory {
-	s32 result;	  /* of the change that was made last */
-	u32 nr_used;	  /* entries behind these were never used */
-	bool is_changing; /* a target, heaptap or the guard */
-	bool is_over;	  /* heaptap ends by itself, and waits for the guard */
+	s32 result;	 /* of the change that was made last */
+	u32 nr_used;	 /* entries behind these were never used */
+	u32 is_changing; /* a target, heaptap or the guard */
+	bool is_over;	 /* heaptap ends by itself, and waits for the guard */
 	struct guard_order order;
 	struct injection targets[GUARD_MAX_TARGETS];
 };

@@ -154,7 +154,7 @@ bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *t
 		return false;
 	t->is_limited = lack_of_memory(t);
 	if (t->is_limited)
-		__atomic_store_n(&t->wants_look, true, __ATOMIC_RELEASE);
+		__atomic_store_n(&t->wants_look, 1, __ATOMIC_RELEASE);
 	return t->is_limited;
 }
 
@@ -171,7 +171,7 @@ void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock)
 	}
 	if (t->in->state != INJECT_IN || !t->is_open)
 		return;
-	if (now < t->next_look_ns && !__atomic_exchange_n(&t->wants_look, false, __ATOMIC_ACQUIRE))
+	if (now < t->next_look_ns && !__atomic_exchange_n(&t->wants_look, 0, __ATOMIC_ACQUIRE))
 		return;
 	t->next_look_ns = now + LOOK_NS;
 	why = inline_limits_harm(t);

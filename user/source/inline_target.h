@@ -52,7 +52,7 @@ struct inline_target {
 	bool has_told_limit;
 	bool is_leaving;  /* by inline_limits_look(): what its rings have is still read */
 	u64 next_look_ns; /* by that */
-	bool wants_look;  /* it looks at once; set by another thread */
+	u32 wants_look;	  /* it looks at once; set by another thread */
 	bool is_limited;  /* by what that thread has found, which alone uses this */
 	u64 end_ns;	  /* a thread waits so long at the end of the process; 0 = none does */
 	u64 next_room_ns; /* when inline_room_look() tries again, after an error */

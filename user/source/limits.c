@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "user/lib/types.h"
+
 /* Of the CPU time that is allowed, a fifth is for the report, and at most so much. */
 enum { CPU_PARTS = 5, CPU_LEFT_MAX_S = 10 };
 
@@ -56,11 +58,11 @@ void limits_leave_cpu_time(void)
 }
 
 /* Static, because the limit belongs to the process. */
-static bool is_out_of_cpu_time;
+static u32 is_out_of_cpu_time;
 
 bool limits_note_out_of_cpu_time(void)
 {
-	return !__atomic_exchange_n(&is_out_of_cpu_time, true, __ATOMIC_ACQ_REL);
+	return !__atomic_exchange_n(&is_out_of_cpu_time, 1, __ATOMIC_ACQ_REL);
 }
 
 bool limits_is_out_of_cpu_time(void)

@@ -146,6 +146,7 @@ static int unwind_kernel_publish(void *ctx, pid_t pid, const struct unwind_maps 
 	slot = k->unused.nrs[k->unused.nr - 1];
 	to = slot_memory(k, slot);
 	memcpy(to, maps, sizeof(*maps));
+	to->slot = slot;
 	if (bpf_map_update_elem(k->maps.slots_fd, &key, &slot, BPF_ANY))
 		return -errno;
 	*out = to;
