@@ -113,8 +113,7 @@ struct source_ops {
 	/* Settings. From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
-	int (*rest)(struct source *s, struct target *t,
-		    bool is_on); /* paused: probes out, or in; may be NULL */
+	int (*rest)(struct source *s, struct target *t, bool is_on); /* paused: probes out, or in */
 	/*
 	 * With begins_by_bpf, from now on code in @t sees its calls in place of breakpoints; none is missed. Stops @t
 	 * for some 50 ms. 0; or -errno: BPF sees them as before. -EAGAIN: a thread stays in a call. -EOPNOTSUPP: so it
