@@ -85,7 +85,9 @@ u64 cost_book_may(const struct cost_book *b, u32 max_cost)
 		own_ns *= (double)COST_SPAN_NS / (double)time_ns;
 	if (b->own > 0)
 		own_ns = b->own * (double)COST_SPAN_NS;
-	may_ns = (u64)(own_ns * max_cost / (WHOLE - max_cost) * SURE / WHOLE);
+	own_ns = b->is_of_cpu ? (double)COST_SPAN_NS * max_cost / WHOLE
+			      : own_ns * max_cost / (WHOLE - max_cost);
+	may_ns = (u64)(own_ns * SURE / WHOLE);
 	return may_ns > least_ns ? may_ns : least_ns;
 }
 

@@ -10,12 +10,13 @@
 enum { COST_SLOTS = 50 };
 #define COST_SPAN_NS (COST_SLOTS * COST_SLOT_NS) /* in which the limit holds */
 
-/* All zero but pid: it is new. */
+/* All zero but the first two: it is new. */
 struct cost_book {
 	pid_t pid;
-	u64 begin_ns, looked_ns;			     /* the first look, the last one */
-	u64 calls, cpu_ns;				     /* at the last look */
-	u64 past_cpu_ns, age_ns;			     /* at the first look: of all its life */
+	bool is_of_cpu;		 /* the limit is of one CPU, and not of the CPU time of the process */
+	u64 begin_ns, looked_ns; /* the first look, the last one */
+	u64 calls, cpu_ns;	 /* at the last look */
+	u64 past_cpu_ns, age_ns; /* at the first look: of all its life */
 	u64 costs_ns[COST_SLOTS], cpus_ns[COST_SLOTS], slot; /* slot: the number of the present one */
 	double rate;					     /* cost by time, while it was traced last */
 	u64 opened_ns;					     /* since then it is traced; 0 = it rests */
