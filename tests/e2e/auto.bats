@@ -352,6 +352,16 @@ of_console() {
 	ends_in_pairs
 }
 
+@test "auto: beside code of another heaptap the ptrace source puts no breakpoint in, and the program lives (A11)" {
+	endless
+	attached --backend inline "$TARGET"
+	run "$HEAPTAP" attach --backend ptrace -t 1s "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $output == *"step (pid $TARGET): another heaptap (PID $TAP) traces it by code inside it: stop that one first"* ]]
+	detach
+	ends_in_pairs
+}
+
 # bats test_tags=full
 @test "auto: attach to a busy program that cannot have code, or shall not" {
 	local said option
