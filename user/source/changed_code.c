@@ -170,7 +170,7 @@ bool changed_code_is_in_use(const struct target *t)
 {
 	pid_t owner;
 
-	return !IS_AGENT && inject_find_left(t->pid, &owner) == INJECT_LEFT_IN_USE && tell_of_heaptap(t);
+	return inject_find_left(t->pid, &owner) == INJECT_LEFT_IN_USE && tell_of_heaptap(t);
 }
 
 int changed_code_refuse(const struct target *t, const struct mapping *map, const struct probed_file *f,
