@@ -93,7 +93,7 @@ struct source_state {
 	u64 nr_own_runs, nr_own_calls; /* for calls of targets, while is_measured: programs, their events */
 	u64 inside_ns, nr_inside, least_inside_ns; /* likewise: as in struct probe_runs */
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
-	u64 generation;		     /* grows with each change of any process's mappings or tables */
+	u64 generation, next_wake;   /* grows with each change of mappings or tables; of wake_flag() */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192 };

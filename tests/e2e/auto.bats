@@ -352,6 +352,16 @@ of_console() {
 	ends_in_pairs
 }
 
+@test "auto: beside code of another heaptap the ptrace source puts no breakpoint in, and the program lives (A11)" {
+	endless
+	attached --backend inline "$TARGET"
+	run "$HEAPTAP" attach --backend ptrace -t 1s "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $output == *"step (pid $TARGET): another heaptap (PID $TAP) traces it by code inside it: stop that one first"* ]]
+	detach
+	ends_in_pairs
+}
+
 # bats test_tags=full
 @test "auto: attach to a busy program that cannot have code, or shall not" {
 	local said option
@@ -371,6 +381,35 @@ of_console() {
 		by bpf
 		ends_in_pairs
 	done
+}
+
+@test "auto: --max-cost: by breakpoints a busy program rests without them, is traced again, and has no verdict" {
+	endless
+	attached --scan --backend bpf --max-cost 5% "$TARGET"
+	wait_for grep -q "step (pid $TARGET): tracing costs it more than --max-cost 5.0 % of its CPU time: stacks have" "$err"
+	untouched "$TARGET"
+	wait_for has_probes "$TARGET"
+	untouched "$TARGET"
+	[ "$(grep -c 'tracing costs it more' "$err")" -eq 1 ]
+	detach
+	by bpf
+	nothing_lost
+	jq -e '.processes[0] | (.verdict | test("^no leak verdict: because of --max-cost ")) and
+		any(.notes[]; test("^traced in windows, because of --max-cost: "))' "$report"
+	untouched "$TARGET"
+	kill -KILL "$TARGET"
+}
+
+# Beside a verdict that it does not give, nobody shall take it for a success.
+@test "auto: --max-cost: run by breakpoints keeps it, too, and --fail-on has no verdict then" {
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start "$HEAPTAP" run --backend bpf --max-cost 1% --fail-on definite -o "$BATS_TEST_TMPDIR/r.json" -- \
+		"$T/turns" 1000000000
+	TAP=$PID
+	wait_for grep -q "turns (pid [0-9]*): \(tracing costs it more than\|even a moment of tracing in 5 s costs it\)" "$err"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	grep -q 'no leak verdict on 1 process' "$err"
 }
 
 # bats test_tags=full

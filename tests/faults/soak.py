@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """soak.py [-a N] [-k N] [-s SOURCES] [-p PROGRAM] [-m MIB]: heaptap comes and goes, and is killed, at random moments (root).
 
-For each source (bpf,ptrace,inline): first heaptap is attached and detached N times (-a, 10000), each time after up to
+For each source (bpf,ptrace,inline; auto, too): first heaptap is attached and detached N times (-a, 10000), each time after up to
 200 ms; then it is killed N times (-k, 2000), after up to 400 ms. A target that verifies its own memory runs meanwhile:
-one of 8 busy threads by inline, a slow one by the others; -p "PROGRAM ARG...": this one of tests/targets. A program
+one of 8 busy threads by inline, one of changing rates by auto, a slow one by the others; -p "PROGRAM ARG...": this one of tests/targets. A program
 that reads a file of twice MIB again and again (-m, 192) in the memory cgroup of heaptap takes its memory away;
 -m 0: no such pressure. After each round the target runs on its own code, without memory of heaptap, and is not traced;
 at the end its memory is right, and it has as many descriptors and mappings as before (with threads a few mappings more).
@@ -21,7 +21,7 @@ import time
 
 from watched import HEAPTAP, Target, text_of
 
-PROGRAMS = {"inline": ["sums", "8"]}
+PROGRAMS = {"inline": ["sums", "8"], "auto": ["steady", "changing"]}
 MORE_MAPPINGS = 32  # of arenas that grow, in a program of several threads
 
 READER = """

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* steady: allocates, fills, verifies and frees at a low rate until SIGTERM; a byte that is wrong ends it with 1. */
+/*
+ * steady [changing]: allocates, fills, verifies and frees at a low rate, or at one that changes between 10,000 and a
+ * million times a second, until SIGTERM; a byte that is wrong ends it with 1.
+ */
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/targets/truth.h"
 
-enum { NR_HELD = 64, PER_MS = 10 };
+enum { NR_HELD = 64, PER_MS = 10, NR_RATES = 8, PAUSES_PER_RATE = 64 };
 
 static volatile sig_atomic_t is_over;
 
@@ -40,12 +44,19 @@ static int is_as_filled(const uint8_t *p, uint64_t n, size_t size)
 	return 1;
 }
 
-int main(void)
+/* Blocks before the next pause of a millisecond, at pause @nr. */
+static uint64_t changing_rate(uint64_t nr)
+{
+	return (uint64_t)PER_MS << ((nr / PAUSES_PER_RATE * 0x9e3779b97f4a7c15ULL) >> 60) % NR_RATES;
+}
+
+int main(int argc, char **argv)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	struct sigaction sa = { .sa_handler = on_term };
 	uint8_t *held[NR_HELD] = { NULL };
-	uint64_t n = 0;
+	uint64_t n = 0, next = 0, nr_pauses = 0;
+	int is_changing = argc > 1 && !strcmp(argv[1], "changing");
 
 	truth_begin();
 	sigaction(SIGTERM, &sa, NULL);
@@ -64,8 +75,10 @@ int main(void)
 			printf("no memory for block %llu\n", (unsigned long long)n);
 			return 1;
 		}
-		if (n % PER_MS == 0)
-			nanosleep(&ms, NULL);
+		if (n < next)
+			continue;
+		nanosleep(&ms, NULL);
+		next = n + (is_changing ? changing_rate(nr_pauses++) : PER_MS);
 	}
 	printf("right\n");
 	return 0;

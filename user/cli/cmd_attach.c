@@ -8,6 +8,7 @@
 #include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
 #include "user/session/code_choice.h"
+#include "user/session/cost_limit.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -21,7 +22,7 @@
 #include "user/session/session_live.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, ALIVE_ROUNDS = 5, OLDER_BLOCKS_NO = 1 };
+enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ALIVE_ROUNDS = 5, OLDER_BLOCKS_NO = 1 };
 
 /* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
 static bool joins_targets(const struct options *o)
@@ -41,6 +42,7 @@ struct attach {
 	struct tracees tracees; /* has a launch where children are followed by inline; owned */
 	struct trace_metrics metrics;
 	struct code_choice choice;
+	struct cost_limit limit;
 };
 
 /* False: nobody reads reports any more. */
@@ -77,6 +79,13 @@ static void cmd_attach_join_ending(struct attach *a, struct session *s)
 	}
 }
 
+/* The price that targets pay. */
+static void cmd_attach_keep_cost(struct attach *a, struct session *s)
+{
+	code_choice_round(&a->choice, s, a->options->max_cost, a->options->quiet);
+	cost_limit_round(&a->limit, s);
+}
+
 /* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
 static bool cmd_attach_go_on(struct attach *a, struct session *s)
 {
@@ -90,7 +99,7 @@ static bool cmd_attach_go_on(struct attach *a, struct session *s)
 	session_bound_ended(s);
 	trace_metrics_round(&a->metrics, s);
 	if (!IS_AGENT)
-		code_choice_round(&a->choice, s, a->options->max_cost, a->options->quiet);
+		cmd_attach_keep_cost(a, s);
 	return !(a->options->has_between && session_span_is_over(s)) && !session_is_enough(s);
 }
 
@@ -101,10 +110,13 @@ static void cmd_attach_trace(struct attach *a, struct session *s, struct control
 	bool has_line = !a->options->quiet && log_status_is_possible();
 	int round = 0, sig;
 
+	if (!IS_AGENT)
+		cost_limit_round(&a->limit, s);
 	for (;;) {
 		if (!IS_AGENT && has_line)
 			status_line_round(&line, s);
-		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
+		switch (control_wait(c, session_wait_fd(s),
+				     !IS_AGENT && a->limit.max_cost ? DEAR_MS : POLL_MS, &sig)) {
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
@@ -210,6 +222,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
+	if (!IS_AGENT)
+		cost_limit_init(&a->limit, o->has_max_cost ? o->max_cost : 0, o->quiet);
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;
 		a->choice.ctx = &a->tracees;
@@ -245,5 +259,7 @@ int cmd_attach(const struct options *o)
 	else
 		status = tracing_run(o, &command);
 	trace_metrics_fini(&a.metrics);
+	if (!IS_AGENT)
+		cost_limit_fini(&a.limit);
 	return status;
 }

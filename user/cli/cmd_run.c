@@ -18,13 +18,14 @@
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
 #include "user/session/code_choice.h"
+#include "user/session/cost_limit.h"
 #include "user/source/perturb.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/stream/out_name.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, ERROR_EXITCODE = 99, CHILD_NS = 2 * 1000 * 1000 };
+enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ERROR_EXITCODE = 99, CHILD_NS = 2 * 1000 * 1000 };
 static const u64 price_after_ns = 3000000000;
 
 struct run {
@@ -34,6 +35,7 @@ struct run {
 	char **env; /* owned; of the program; NULL = ours */
 	char *user; /* owned; who runs the program; NULL = as we are */
 	struct code_choice choice;
+	struct cost_limit limit;
 	bool is_unwritten; /* a report could not be written, which was logged */
 };
 
@@ -139,7 +141,8 @@ static void cmd_run_tell_price(struct run_line *p, const struct session *s)
 static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct run_line *p)
 {
 	int sig, fd = r->tracees.is_finished ? -1 : session_wait_fd(r->tracees.session);
-	enum control_event event = control_wait(c, fd, POLL_MS, &sig);
+	enum control_event event =
+		control_wait(c, fd, !IS_AGENT && r->limit.max_cost ? DEAR_MS : POLL_MS, &sig);
 
 	/* A thread stands at its beginning or end, and a look at the rings of thousands would hold it up. */
 	if (event == CONTROL_CHILD && clock_now_ns() - p->polled_ns < CHILD_NS)
@@ -154,6 +157,8 @@ static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct
 		session_bound_ended(r->tracees.session);
 	if (cmd_run_attaches(r) && !r->tracees.is_finished)
 		code_choice_round(&r->choice, r->tracees.session, r->options->max_cost, r->options->quiet);
+	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
+		cost_limit_round(&r->limit, r->tracees.session);
 	if (!r->tracees.is_finished && session_is_enough(r->tracees.session))
 		control_stop_soon(c);
 	if (!IS_AGENT && r->tracees.is_attached && !r->tracees.is_finished)
@@ -367,8 +372,13 @@ int cmd_run(const struct options *o)
 						 .prepare = cmd_run_prepare,
 						 .work = run_program,
 						 .ctx = &r };
-	int status = tracing_run(o, &command);
+	int status;
 
+	if (!IS_AGENT)
+		cost_limit_init(&r.limit, o->has_max_cost ? o->max_cost : 0, o->quiet);
+	status = tracing_run(o, &command);
+	if (!IS_AGENT)
+		cost_limit_fini(&r.limit);
 	/* If it was not even begun. */
 	launch_free(r.tracees.launch);
 	free(r.user);

@@ -206,6 +206,7 @@ int session_forget(struct session *s, struct process *p)
 	p->lost.now = (struct losses){ 0 };
 	p->lost.nr_false_stacks = p->lost.nr_unentered = p->nr_events = 0;
 	p->lost.has_gaps = false;
+	p->first = p->last = IS_AGENT ? p->first : (struct process_moment){ 0 };
 	p->trend = (struct trend){ 0 };
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);

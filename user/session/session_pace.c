@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "user/heap/heap.h"
+#include "user/lib/log.h"
 #include "user/lib/path.h"
 #include "user/session/session_private.h"
 
@@ -45,6 +46,8 @@ int session_pause_process(struct session *s, pid_t pid, u64 now_ns, u64 until_ns
 	p = session_find(s, (u32)pid);
 	if (!p)
 		return -ESRCH;
+	if (s->ops->rest && s->ops->rest(s->source, p->target, true))
+		debug("PID %d: its probes stay while it is paused", (int)pid);
 	p->tuned.pace.paused_ns = now_ns;
 	p->tuned.pace.until_ns = until_ns;
 	if (!p->tuned.pace.window)
@@ -60,6 +63,10 @@ int session_resume_process(struct session *s, pid_t pid, u64 now_ns)
 
 	if (err || !p)
 		return p ? err : -ESRCH;
+	/* Changes of its mappings were not told meanwhile. */
+	if (s->ops->rest && target_read_maps(p->target, s->modules) >= 0 &&
+	    s->ops->rest(s->source, p->target, false))
+		debug("PID %d: its probes have stayed", (int)pid);
 	err = session_forget(s, p);
 	p->tuned.pace.begin_ns = now_ns;
 	p->tuned.pace.until_ns = p->tuned.pace.last_calls = 0;

@@ -2,6 +2,8 @@
 /* The price of breakpoints, from what a call costs and what a process had at two moments. */
 #include "user/session/session_price.h"
 
+#include <unistd.h>
+
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
 #include "user/source/call_price.h"
@@ -59,4 +61,15 @@ bool session_price_look(struct process_moment *out, int pid)
 		return false;
 	*out = (struct process_moment){ .cpu_ns = stat.user_ns + stat.system_ns, .time_ns = clock_now_ns() };
 	return true;
+}
+
+u64 session_price_age_ns(int pid)
+{
+	const u64 tick_ns = 1000 * MS / (u64)sysconf(_SC_CLK_TCK);
+	u64 now_ns = clock_ns(CLOCK_BOOTTIME);
+	struct proc_stat stat;
+
+	if (proc_read_stat(&stat, pid) || stat.start_time * tick_ns > now_ns)
+		return 0;
+	return now_ns - stat.start_time * tick_ns;
 }

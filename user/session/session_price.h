@@ -42,3 +42,6 @@ u64 session_price(const struct process_moment *then, const struct process_moment
 
 /* Read the CPU time of @pid now, without its calls. False: it has ended. */
 bool session_price_look(struct process_moment *out, int pid);
+
+/* How long @pid lives; 0 = it is not known. */
+u64 session_price_age_ns(int pid);

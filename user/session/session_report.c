@@ -64,7 +64,8 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	if (heap_growth(p->heap, &p->trend, &growth) && trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
-	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched) {
+	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched ||
+	    (!IS_AGENT && p->tuned.pace.rests)) {
 		/* exec() frees all memory of the old program: no leak is possible. */
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
@@ -85,6 +86,9 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return NULL;
 	if (p->target->half_watched)
 		return "no leak verdict: not all functions of one of its allocators are watched";
+	if (!IS_AGENT && p->tuned.pace.rests)
+		return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
+		       "all blocks";
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
 	if (!process_is_over(p) && s->cut_note)

@@ -386,7 +386,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	if (session_poll(s))
 		debug("scan: no more events");
 	/* Without known blocks there is nothing to judge: do not stop the process. */
-	if (!process_is_over(p) && !process_is_unwatched(p))
+	if (!process_is_over(p) && !process_is_unwatched(p) && (IS_AGENT || !p->tuned.pace.rests))
 		find_leaks(&n, &lo);
 	s->attending = NULL;
 }

@@ -28,6 +28,7 @@ struct process_pace {
 	u64 first_ns;		    /* first look; 0 = there was none */
 	u64 begin_ns;		    /* of the present window */
 	u64 paused_ns, until_ns;    /* of the present pause; 0 = there is none */
+	bool rests;		    /* again and again, because of --max-cost: it has no verdict */
 	u32 window;		    /* number of the present one, 0 = it was never paused */
 };
 

@@ -166,6 +166,13 @@ static bool tell_of_heaptap(const struct target *t)
 	return true;
 }
 
+bool changed_code_is_in_use(const struct target *t)
+{
+	pid_t owner;
+
+	return inject_find_left(t->pid, &owner) == INJECT_LEFT_IN_USE && tell_of_heaptap(t);
+}
+
 int changed_code_refuse(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			const struct elf *elf)
 {

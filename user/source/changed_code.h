@@ -35,6 +35,9 @@ struct watched_code;
 size_t changed_code_watch(struct watched_code *out, size_t nr, const struct mapping *map,
 			  const struct probed_file *f);
 
+/* Has a heaptap that lives code in @t? Breakpoints in that would end @t when it goes out. Logged. */
+bool changed_code_is_in_use(const struct target *t);
+
 /*
  * How many places of @f's probes in @map have the code of the file in @mem, and not the kernel's breakpoint. *@function
  * names the first one.

@@ -44,6 +44,17 @@ int inline_life_measure(struct source *source, bool is_on, struct probe_runs *ou
 	return s->is_used ? -EOPNOTSUPP : source_bpf.measure(s->below, is_on, out);
 }
 
+int inline_life_rest(struct source *source, struct target *target, bool is_on)
+{
+	const struct inline_source *s = (const struct inline_source *)(const void *)source;
+	const struct inline_target *t = inline_source_find(s, target->pid);
+
+	/* Code that does nothing costs little. */
+	if (t && t->sight != INLINE_AWAITS_CODE && t->sight != INLINE_DECLINED)
+		return -EOPNOTSUPP;
+	return source_bpf.rest(s->below, target, is_on);
+}
+
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish)
 {
 	return source_bpf.wait_for(((const struct inline_source *)(const void *)source)->below, wish);

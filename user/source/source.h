@@ -113,6 +113,7 @@ struct source_ops {
 	/* Settings. From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
+	int (*rest)(struct source *s, struct target *t, bool is_on); /* paused: probes out, or in */
 	/*
 	 * With begins_by_bpf, from now on code in @t sees its calls in place of breakpoints; none is missed. Stops @t
 	 * for some 50 ms. 0; or -errno: BPF sees them as before. -EAGAIN: a thread stays in a call. -EOPNOTSUPP: so it
@@ -142,7 +143,6 @@ struct source_ops {
 	/* The end. Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);
 	void (*free)(struct source *s);
-
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 

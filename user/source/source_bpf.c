@@ -93,7 +93,7 @@ static void begin_image(struct bpf_process *t, u32 execs, bool stays)
 		t->nr_overwritten = 0;
 		t->is_declined &= stays;
 		t->is_image = true;
-		t->is_late = false;
+		t->is_late = t->is_resting = false;
 	}
 	t->execs = execs;
 }
@@ -381,13 +381,14 @@ int source_bpf_update_tables(struct bpf_source *s, const struct target *t)
 	return err;
 }
 
-static int source_bpf_update(struct source *source, struct target *t)
+int source_bpf_update(struct source *source, struct target *t)
 {
 	struct bpf_source *s = source_bpf_self(source);
+	const struct bpf_process *known = source_bpf_find(s, t->pid);
 	int err = needs_tables(s) ? source_bpf_update_tables(s, t) : 0;
 
 	/* No probes after detach, nor in a child that has become an emulator: as a target it would be refused. */
-	if (err || !s->links || target_is_emulator(t->exe))
+	if (err || !s->links || (known && known->is_resting) || target_is_emulator(t->exe))
 		return err;
 	err = placing_update(&s->placing, t);
 	if (err == -ESRCH)
@@ -774,6 +775,7 @@ const struct source_ops source_bpf = {
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,
 	.leave = source_bpf_leave,
+	.rest = source_bpf_rest,
 	.copying = source_bpf_copying,
 	.wait_for = source_bpf_wait_for,
 	.follow = source_bpf_follow,

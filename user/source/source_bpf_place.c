@@ -367,6 +367,26 @@ const struct placing_ops bpf_place_for_taker = {
 	.is_intact = source_bpf_place_is_intact,
 };
 
+int source_bpf_rest(struct source *source, struct target *t, bool is_on)
+{
+	struct bpf_source *s = (struct bpf_source *)(uintptr_t)source;
+	struct bpf_process *known = source_bpf_find(s, t->pid);
+	int nr;
+
+	/* Shared links see other processes, too. */
+	if (!known || !s->links || s->is_shared || !source_bpf_has_breakpoints(s, known))
+		return -EOPNOTSUPP;
+	known->is_resting = is_on;
+	if (!is_on) {
+		nr = source_bpf_update(source, t);
+		return nr < 0 ? nr : 0;
+	}
+	bpf_map_delete_elem(s->programs.watched_codes_fd, &known->pid);
+	source_bpf_drop_probes(s, t->pid);
+	programs_drop_calls(&s->programs, t->pid);
+	return 0;
+}
+
 /* ---- for a taker ---- */
 
 static struct bpf_source *source_bpf_place_source_of(const struct source *bpf)

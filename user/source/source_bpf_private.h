@@ -52,6 +52,7 @@ struct bpf_process {
 	u32 removals, execs, epoch;	/* as struct process_state */
 	u32 nr_overwritten;		/* probes of its present program whose breakpoint is gone */
 	u32 nr_copied;			/* breakpoints that it ran into, in copies of code */
+	bool is_resting;		/* its probes are out: rest() */
 	bool is_declined;		/* by the taker: its probes are breakpoints */
 	bool has_trapped;		/* at one of these, which was told */
 	bool is_image;			/* its present program began while it was traced, */
@@ -62,6 +63,10 @@ struct bpf_process {
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
+
+/* update() and rest() of the source. */
+int source_bpf_update(struct source *source, struct target *t);
+int source_bpf_rest(struct source *source, struct target *t, bool is_on);
 
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);

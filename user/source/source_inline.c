@@ -27,8 +27,7 @@
 #include "user/source/record.h"
 #include "user/unwind/cfi_ahead.h"
 
-/* A poll with many records is followed by another one at once. */
-enum { MANY_RECORDS = 256 };
+enum { MANY_RECORDS = 256 /* in a poll: another one follows at once */ };
 /* How often rings are looked at, to wake heaptap: a thread at full speed fills its own in half a millisecond. */
 enum { LOOK_NS = 1000 * 1000, RARE_LOOK_NS = 5 * LOOK_NS, FEW_SAMPLES = 1 << 16 };
 
@@ -746,6 +745,7 @@ const struct source_ops source_inline = {
 	.attach = source_inline_attach,
 	.put_code = source_inline_put_code,
 	.awaits_code = source_inline_awaits_code,
+	.rest = inline_life_rest,
 	.update = source_inline_update,
 	.unchanged = source_inline_unchanged,
 	.fork = source_inline_fork,

@@ -23,6 +23,7 @@
 #include "user/lib/own_tracer.h"
 #include "user/lib/proc.h"
 #include "user/lib/yama.h"
+#include "user/source/changed_code.h"
 #include "user/source/limits.h"
 #include "user/source/source_tracer.h"
 
@@ -381,8 +382,11 @@ void source_ptrace_leave(const struct ptrace_source *s, pid_t pid)
 static int source_ptrace_attach(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = source_ptrace_self(source);
-	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0), nr = 0;
+	int err, nr = 0;
 
+	if (!IS_AGENT && !has_taker(s) && changed_code_is_in_use(t))
+		return -EOPNOTSUPP;
+	err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0);
 	if (err == -EPERM)
 		source_ptrace_explain_denied(t->pid);
 	else if (err)

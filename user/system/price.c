@@ -9,6 +9,13 @@
 #include "user/session/session_price.h"
 #include "user/source/call_price.h"
 
+u64 price_call_ns(struct session *s)
+{
+	bool is_code = !strcmp(session_backend(s), "inline");
+
+	return is_code ? CALL_BY_CODE_NS : call_price_ns(session_call_price(s));
+}
+
 void price_look(struct price *p, struct session *s, u64 now_ns)
 {
 	struct session_sums sums = session_sums(s, 0);
@@ -22,9 +29,5 @@ void price_look(struct price *p, struct session *s, u64 now_ns)
 	}
 	p->calls = calls;
 	p->time_ns = now_ns;
-	p->permyriad = (u32)(p->calls_per_s *
-			     (double)(strcmp(session_backend(s), "inline") != 0
-					      ? call_price_ns(session_call_price(s))
-					      : CALL_BY_CODE_NS) /
-			     1e5);
+	p->permyriad = (u32)(p->calls_per_s * (double)price_call_ns(s) / 1e5);
 }

@@ -22,3 +22,5 @@ struct price {
 
 /* Look at the calls of @s once a second. */
 void price_look(struct price *p, struct session *s, u64 now_ns);
+/* One call in the processes of @s, in nanoseconds. */
+u64 price_call_ns(struct session *s);

@@ -20,6 +20,7 @@
 #include "user/system/rows.h"
 #include "user/system/screen_live.h"
 #include "user/system/system_metrics.h"
+#include "user/system/zoom_price.h"
 
 enum { POLL_MS = 50 };
 
@@ -133,6 +134,7 @@ static void system_go_round(struct system_run *r)
 	if (r->is_over)
 		return;
 	zooms_poll(&r->state.zooms);
+	zooms_limit(&r->state.zooms, &r->state.watch, clock_now_ns());
 	everything_poll(&r->state.everything);
 	system_metrics_round(r->metrics, r->push, &r->state);
 	if (clock_now_ns() >= r->next_look_ns)

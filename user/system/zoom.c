@@ -108,7 +108,8 @@ void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why)
 	/* A process that ended early: who held memory then is known, without a verdict. */
 	if (!f->nr_verdicts && answer_look(f, zoom->session, false))
 		debug("system: no answer on PID %d", (int)f->pid);
-	info("system: leaves %s (pid %d): %s", f->comm, (int)f->pid, why);
+	if (why)
+		info("system: leaves %s (pid %d): %s", f->comm, (int)f->pid, why);
 	zoom_end(z, w, i);
 }
 
@@ -157,12 +158,15 @@ struct zoom_answer *zoom_new_answer(struct zooms *z, const struct watched *p)
 	return f;
 }
 
+static bool zoom_answer_is_on(const struct zoom_answer *f, const struct watched *p)
+{
+	return f->pid == p->pid && f->start_time == p->start_time;
+}
+
 void zoom_begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns)
 {
-	bool is_again = f->pid == p->pid && f->start_time == p->start_time;
-
 	/* The answer of an earlier window stays until there is a new one. */
-	if (is_again) {
+	if (zoom_answer_is_on(f, p)) {
 		f->begin_ns = now_ns;
 		f->end_ns = f->nr_verdicts = 0;
 		return;
@@ -220,7 +224,9 @@ static void zoom_begin(struct zooms *z, struct watch *w, const struct watched *p
 		session_free(zoom.session);
 		return;
 	}
-	zoom_say_begin(p);
+	/* The second window was announced. */
+	if (!zoom_answer_is_on(f, p) || f->saving != SAVING_WINDOWS)
+		zoom_say_begin(p);
 	/* Blocks from before its probes were in are not known. */
 	watch_measure_again(w, p->pid);
 	zoom_begin_answer(f, p, w->now_ns);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/session/code_choice.h"
+#include "user/session/cost_book.h"
 #include "user/session/session_options.h"
 #include "user/system/answer.h"
 #include "user/system/price.h"
@@ -34,6 +35,8 @@ struct zoom {
 	u64 begin_ns;
 	u32 answer; /* number in answers */
 	struct price price;
+	struct cost_book book;
+	u64 calls; /* that are in the book */
 	struct code_choice choice;
 	u64 saved_ns; /* when the last step to make it cheaper was taken; 0 = never */
 };

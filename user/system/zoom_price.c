@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keeps the price of tracing low: shorter stacks, then windows, then none. */
+/* Keeps the price of tracing low: shorter stacks, and windows. */
 #include "user/system/zoom_price.h"
 
 #include <stdio.h>
@@ -16,6 +16,9 @@
 enum {
 	FAR_TOO_DEAR = 20, /* times the limit: not even the first verdict is worth that */
 };
+
+static const u64 ahead_ns = 3 * SECOND_NS / 10; /* probes are out so much later: there is a verdict before */
+static const u64 verdict_every_ns = 60 * SECOND_NS;
 
 static const u64 judge_after_ns = 3 * SECOND_NS; /* a start is busier than what follows */
 static const u64 longest_gap_ns = 3600 * SECOND_NS;
@@ -40,7 +43,7 @@ void zoom_save_again(struct zoom_answer *a, struct session *s)
 		session_set_window(s, a->nr_windows, a->first_ns);
 }
 
-/* "costs it 12.0 % of a CPU, more than --max-cost 5 %" */
+/* "tracing costs it 12.0 % of a CPU, more than --max-cost 5 %" */
 static void zoom_price_write_price(const struct zooms *z, const struct zoom *zoom, char *text, size_t size)
 {
 	u32 max = z->options->max_cost * 10;
@@ -54,14 +57,10 @@ static void zoom_price_write_price(const struct zooms *z, const struct zoom *zoo
 			 human_percent(z->permyriad, 10000).text, human_percent(max, 10000).text);
 }
 
-/* Leave it for so long that its price is right on average. */
-static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double times)
+static void leave_for(struct zooms *z, struct watch *w, u32 i, u64 gap_ns, u64 now_ns)
 {
 	struct zoom *zoom = &z->list[i];
 	struct zoom_answer *a = zoom_answer_of(z, zoom);
-	u64 window_ns = w->now_ns - zoom->begin_ns;
-	double gap = (double)window_ns * (times - 1);
-	u64 gap_ns = gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap;
 	char price[256], why[384];
 
 	zoom_price_write_price(z, zoom, price, sizeof(price));
@@ -70,8 +69,26 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 	if (a->saving != SAVING_WINDOWS)
 		a->nr_windows = 1;
 	a->saving = SAVING_WINDOWS;
-	watch_refuse(w, zoom->pid, w->now_ns + gap_ns);
-	zoom_leave(z, w, i, why);
+	watch_refuse(w, zoom->pid, now_ns + gap_ns);
+	/* There may be one window each six seconds. */
+	zoom_leave(z, w, i, a->nr_windows == 1 ? why : NULL);
+}
+
+/* Leave it for so long that its price is right on average. */
+static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double times)
+{
+	double gap = (double)(w->now_ns - z->list[i].begin_ns) * (times - 1);
+
+	leave_for(z, w, i, gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap, w->now_ns);
+}
+
+static void zoom_price_say_frames(const struct zooms *z, const struct zoom *zoom, const struct zoom_answer *a)
+{
+	char price[256];
+
+	zoom_price_write_price(z, zoom, price, sizeof(price));
+	info("system: %s (pid %d): %s: stacks have %d frames from now on", a->comm, (int)a->pid, price,
+	     PRICE_FEW_FRAMES);
 }
 
 /* @times: the price by the limit. */
@@ -80,14 +97,11 @@ static void zoom_price_save(struct zooms *z, struct watch *w, u32 i, double time
 	struct zoom *zoom = &z->list[i];
 	struct zoom_answer *a = zoom_answer_of(z, zoom);
 	u64 since_ns = zoom->saved_ns ? zoom->saved_ns : zoom->begin_ns;
-	char price[256];
 
 	if (w->now_ns - since_ns < judge_after_ns)
 		return;
 	if (a->saving == SAVING_NOTHING) {
-		zoom_price_write_price(z, zoom, price, sizeof(price));
-		info("system: %s (pid %d): %s: stacks have %d frames from now on", a->comm, (int)a->pid,
-		     price, PRICE_FEW_FRAMES);
+		zoom_price_say_frames(z, zoom, a);
 		price_cut_stacks(zoom->session);
 		a->saving = SAVING_FRAMES;
 		zoom->saved_ns = w->now_ns;
@@ -98,7 +112,7 @@ static void zoom_price_save(struct zooms *z, struct watch *w, u32 i, double time
 
 void zooms_price(struct zooms *z, struct watch *w)
 {
-	double max = z->options->max_cost * 10.0, machine = max * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	double machine = z->options->max_cost * 10.0 * (double)sysconf(_SC_NPROCESSORS_ONLN);
 	u32 busiest = 0;
 
 	z->permyriad = 0;
@@ -113,8 +127,45 @@ void zooms_price(struct zooms *z, struct watch *w)
 	}
 	if (!z->options->max_cost || !z->nr)
 		return;
-	if (z->list[busiest].price.permyriad > max)
-		zoom_price_save(z, w, busiest, z->list[busiest].price.permyriad / max);
-	else if (z->permyriad > machine)
+	if (z->permyriad > machine)
 		zoom_price_save(z, w, busiest, z->permyriad / machine);
+}
+
+bool zoom_limit_look(struct zooms *z, struct watch *w, u32 i, u64 cost_ns, u64 now_ns)
+{
+	struct zoom *zoom = &z->list[i];
+	struct zoom_answer *a = zoom_answer_of(z, zoom);
+	u32 max = z->options->max_cost;
+	u64 time_ns, gap_ns;
+
+	zoom->book.is_of_cpu = true;
+	cost_book_look(&zoom->book, now_ns, 0, cost_ns);
+	if (!cost_book_must_rest(&zoom->book, max, ahead_ns))
+		return false;
+	time_ns = now_ns - zoom->begin_ns;
+	time_ns = time_ns < COST_SPAN_NS ? time_ns : COST_SPAN_NS;
+	zoom->price.permyriad = (u32)(cost_book_sum(&zoom->book) * 10000 / (time_ns ? time_ns : 1));
+	a->permyriad = zoom->price.permyriad;
+	if (a->saving == SAVING_NOTHING)
+		zoom_price_say_frames(z, zoom, a);
+	/* A window in five seconds, and each with a stop for a verdict, would be too many. */
+	if (!a->time_ns || now_ns - a->time_ns >= verdict_every_ns)
+		zoom_judge(z, a, zoom->session, false);
+	else
+		a->nr_verdicts++;
+	gap_ns = cost_book_rest(&zoom->book, max);
+	leave_for(z, w, i, gap_ns > longest_gap_ns ? longest_gap_ns : gap_ns, now_ns);
+	return true;
+}
+
+void zooms_limit(struct zooms *z, struct watch *w, u64 now_ns)
+{
+	for (u32 i = z->nr; i-- > 0 && z->options->max_cost;) {
+		struct zoom *zoom = &z->list[i];
+		struct session_sums sums = session_sums(zoom->session, 0);
+		u64 calls = sums.allocs + sums.frees, nr = calls >= zoom->calls ? calls - zoom->calls : calls;
+
+		zoom->calls = calls;
+		zoom_limit_look(z, w, i, nr * price_call_ns(zoom->session), now_ns);
+	}
 }

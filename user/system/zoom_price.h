@@ -7,6 +7,13 @@
 /* After a look: what each traced process pays; and a cheaper way for those that pay too much. */
 void zooms_price(struct zooms *z, struct watch *w);
 
+/*
+ * In each round: a process that has paid in the last five seconds what it may is left until that is five seconds old.
+ * And for one of them: its calls since the last round have cost @cost_ns. True: it was left.
+ */
+void zooms_limit(struct zooms *z, struct watch *w, u64 now_ns);
+bool zoom_limit_look(struct zooms *z, struct watch *w, u32 i, u64 cost_ns, u64 now_ns);
+
 /* The first step: stacks of @s have no more frames from now on. */
 enum { PRICE_FEW_FRAMES = 16 };
 void price_cut_stacks(struct session *s);
@@ -14,7 +21,7 @@ void price_cut_stacks(struct session *s);
 /* The process of @a is traced again: with what was saved before. */
 void zoom_save_again(struct zoom_answer *a, struct session *s);
 
-/* Parts of zoom.c. @why: "it has ended". */
+/* Parts of zoom.c. @why: "it has ended"; NULL: nobody wants to know. */
 struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom);
 void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why);
 

@@ -17,6 +17,7 @@
 #include "user/session/session_private.h"
 
 #define SECOND_NS 1000000000ULL
+#define MS	  1000000ULL
 
 /* Of one CPU; a call costs one microsecond, so 1,000,000 of them a second cost all of it. */
 enum { LIMIT = 500, WHOLE = 10000 };
@@ -178,32 +179,43 @@ static void what_is_cheap_stays_as_it_is(void **state)
 	assert_int_equal(z->nr, 1);
 }
 
-static void first_frames_then_windows(void **state)
+/* A round, @ms after the last one: calls have cost so much of that time, in thousandths. */
+static bool limit(struct zooms *z, u64 *now_ns, u32 ms, u32 permille)
+{
+	*now_ns += ms * MS;
+	return zoom_limit_look(z, &watch, 0, ms * MS * permille / 1000, *now_ns);
+}
+
+/* 5 % of a CPU in five seconds are a quarter of a second: at 20 % that is over after one second. */
+static void in_five_seconds_it_pays_no_more(void **state)
 {
 	struct zooms *z = *state;
 	struct zoom_answer *a = trace(z, getpid());
-	u64 begin_ns = watch.now_ns;
+	u64 begin_ns = watch.now_ns, now_ns = begin_ns;
 
-	look(z, 2, 2 * LIMIT);
-	assert_int_equal(a->saving, SAVING_NOTHING);
-	look(z, 1, 2 * LIMIT);
-	assert_int_equal(a->saving, SAVING_FRAMES);
-	assert_int_equal(depth, 16);
-	assert_non_null(strstr(said, "tracing costs it 10.0 % of a CPU, more than --max-cost 5.0 %: "
-				     "stacks have 16 frames from now on"));
-	/* A window without a verdict is worth nothing. */
-	look(z, 10, 2 * LIMIT);
-	assert_int_equal(z->nr, 1);
-	a->nr_verdicts = 1;
-	look(z, 7, 2 * LIMIT);
+	while (now_ns < begin_ns + 5 * SECOND_NS && !limit(z, &now_ns, 20, 200))
+		;
+	assert_in_range((now_ns - begin_ns) / MS, 500, 1000);
 	assert_int_equal(z->nr, 0);
 	assert_int_equal(a->saving, SAVING_WINDOWS);
 	assert_int_equal(a->nr_windows, 1);
 	assert_true(a->end_ns > 0);
+	assert_in_range(a->permyriad, 1950, 2050);
 	assert_non_null(strstr(said, "it is traced again in"));
-	/* 20 s at twice the limit: as long a gap makes the price right. */
-	assert_true(watch.now_ns - begin_ns == 20 * SECOND_NS);
-	assert_true(watch_find(&watch, getpid())->refused_ns - watch.now_ns == 20 * SECOND_NS);
+	assert_true(watch_find(&watch, getpid())->refused_ns - now_ns == 5 * SECOND_NS);
+}
+
+static void the_limit_is_of_five_seconds(void **state)
+{
+	struct zooms *z = *state;
+	u64 now_ns = watch.now_ns;
+
+	trace(z, getpid());
+	for (int i = 0; i < 1000; i++)
+		assert_false(limit(z, &now_ns, 20, 30));
+	options.max_cost = 0;
+	zooms_limit(z, &watch, now_ns);
+	assert_int_equal(z->nr, 1);
 }
 
 static void the_next_window_keeps_what_was_saved(void **state)
@@ -225,20 +237,6 @@ static void the_next_window_keeps_what_was_saved(void **state)
 	/* Reports say which window of what time they show. */
 	assert_int_equal(z->list[0].session->tuned.window, 2);
 	assert_true(z->list[0].session->tuned.first_window_ns == first_ns);
-}
-
-static void far_too_dear_waits_for_no_verdict(void **state)
-{
-	struct zooms *z = *state;
-	struct zoom_answer *a = trace(z, 7);
-
-	look(z, 3, WHOLE);
-	assert_int_equal(a->saving, SAVING_FRAMES);
-	look(z, 2, WHOLE);
-	assert_int_equal(z->nr, 1);
-	look(z, 1, WHOLE);
-	assert_int_equal(z->nr, 0);
-	assert_int_equal(a->saving, SAVING_WINDOWS);
 }
 
 /* Each process may cost so much, and all of them so much of each CPU: of too many cheap ones the dearest saves. */
@@ -265,9 +263,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_cheap_stays_as_it_is, setup, teardown),
-		cmocka_unit_test_setup_teardown(first_frames_then_windows, setup, teardown),
+		cmocka_unit_test_setup_teardown(in_five_seconds_it_pays_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_limit_is_of_five_seconds, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_window_keeps_what_was_saved, setup, teardown),
-		cmocka_unit_test_setup_teardown(far_too_dear_waits_for_no_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_machine_has_a_limit, setup, teardown),
 	};
 
