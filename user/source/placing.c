@@ -153,6 +153,7 @@ static void add_site_points(const struct placing *p, struct probed_file *f, enum
 static int list_points(const struct placing *p, struct probed_file *f)
 {
 	const struct probe_list *list = &f->list;
+	bool has_calls = IS_AGENT || !p->options.probes.only_sampler;
 	size_t most =
 		5 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
@@ -161,9 +162,9 @@ static int list_points(const struct placing *p, struct probed_file *f)
 	f->points = calloc(most, sizeof(*f->points));
 	if (!f->points)
 		return -ENOMEM;
-	for (size_t i = 0; i < list->nr_internal_calls && !p->options.probes.only_sampler; i++)
+	for (size_t i = 0; has_calls && i < list->nr_internal_calls; i++)
 		placing_add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
-	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE && !p->options.probes.only_sampler; kind++)
+	for (int kind = POINT_INTERNAL_CALL + 1; has_calls && kind < POINT_NOTE; kind++)
 		for (size_t i = 0; i < list->nr; i++)
 			add_site_points(p, f, kind, i);
 	if (!IS_AGENT && list->end)

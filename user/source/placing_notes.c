@@ -16,26 +16,34 @@
 #include "user/probe/notes.h"
 #include "user/probe/own_sampler.h"
 
-static const char own[] = "heaptap", sampler[] = OWN_SAMPLER_PROVIDER; /* providers */
-
 /* The notes of include/heaptap.h, and those of a sampler: block, bytes, and the bytes that it stands for; block. */
+/* clang-format off */
 static const struct {
-	const char *provider, *name;
+	const char *name;
 	u8 what; /* enum note_what */
 	u8 nr_args;
+	bool is_sampler;
 	const char *symbol; /* row of the table of allocator functions */
-} known_notes[] = { { own, "mark", NOTE_MARK, 1, NULL },
-		    { own, "pause", NOTE_PAUSE, 0, NULL },
-		    { own, "resume", NOTE_RESUME, 0, NULL },
-		    { own, "alloc", NOTE_ALLOC, 2, "heaptap:alloc" },
-		    { own, "free", NOTE_FREE, 1, "heaptap:free" },
-		    { own, "leak_check", NOTE_LEAK_CHECK, 0, NULL },
-		    OF_HOST({ sampler, "alloc", NOTE_ALLOC, 3, "otel_memory:alloc" })
-			    OF_HOST({ sampler, "free", NOTE_FREE, 1, "otel_memory:free" }) };
+} known_notes[] = {
+	{ "mark", NOTE_MARK, 1, false, NULL },
+	{ "pause", NOTE_PAUSE, 0, false, NULL },
+	{ "resume", NOTE_RESUME, 0, false, NULL },
+	{ "alloc", NOTE_ALLOC, 2, false, "heaptap:alloc" },
+	{ "free", NOTE_FREE, 1, false, "heaptap:free" },
+	{ "leak_check", NOTE_LEAK_CHECK, 0, false, NULL },
+	OF_HOST({ "alloc", NOTE_ALLOC, 3, true, "otel_memory:alloc" })
+	OF_HOST({ "free", NOTE_FREE, 1, true, "otel_memory:free" })
+};
+/* clang-format on */
 
-static bool is_known(const char *provider)
+static bool is_own(const char *provider)
 {
-	return !strcmp(provider, own) || (!IS_AGENT && !strcmp(provider, sampler));
+	return !strcmp(provider, "heaptap");
+}
+
+static bool is_of_sampler(const char *provider)
+{
+	return !IS_AGENT && !strcmp(provider, OWN_SAMPLER_PROVIDER);
 }
 
 /* Is the note named by --mark-usdt? */
@@ -57,9 +65,9 @@ static bool placing_notes_is_wanted(void *ctx, const char *provider, const char 
 {
 	const struct placing *p = ctx;
 
-	if (!IS_AGENT && !strcmp(provider, sampler))
+	if (is_of_sampler(provider))
 		return p->options.probes.only_sampler;
-	return !strcmp(provider, own) || placing_notes_is_named(ctx, provider, name);
+	return is_own(provider) || placing_notes_is_named(ctx, provider, name);
 }
 
 static bool describe_known(struct note_probe *out, const struct note *note)
@@ -67,13 +75,14 @@ static bool describe_known(struct note_probe *out, const struct note *note)
 	for (size_t i = 0; i < ARRAY_SIZE(known_notes); i++) {
 		u8 nr = known_notes[i].nr_args;
 
-		if (strcmp(known_notes[i].provider, note->provider) ||
+		if (known_notes[i].is_sampler != is_of_sampler(note->provider) ||
 		    strcmp(known_notes[i].name, note->name))
 			continue;
 		for (u8 k = 0; k < nr; k++)
 			if (note->nr_args <= k || note->args[k].kind == NOTE_ARG_UNKNOWN)
 				return false;
-		memset(out->args + nr, 0, (NOTE_MAX_ARGS - nr) * sizeof(*out->args));
+		if (!IS_AGENT)
+			memset(out->args + nr, 0, (NOTE_MAX_ARGS - nr) * sizeof(*out->args));
 		out->what = known_notes[i].what;
 		out->fn = known_notes[i].symbol ? alloc_fn_find(NULL, known_notes[i].symbol) : 0;
 		return true;
@@ -86,7 +95,7 @@ static bool placing_notes_describe(struct note_probe *out, const struct note *no
 {
 	*out = (struct note_probe){ .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
 	memcpy(out->args, note->args, sizeof(out->args));
-	if (is_known(note->provider))
+	if (is_own(note->provider) || is_of_sampler(note->provider))
 		return describe_known(out, note);
 	out->what = NOTE_MARK;
 	snprintf(out->name, sizeof(out->name), "%s:%s", note->provider, note->name);

@@ -95,8 +95,10 @@ static const struct alloc_fn builtin[] = {
 	/* The system call; its function of the C library has another result. */
 	{ "kernel:brk", "brk", ALLOC_MMAP, FAMILY_MMAP },
 	/* Markers of a program with a sampler of its own (user/source/placing_notes.c). */
+	/* clang-format off */
 	OF_HOST({ "otel_memory:alloc", "otel_memory:alloc", ALLOC_MALLOC, FAMILY_SAMPLER, .size_arg = 2 })
-		OF_HOST({ "otel_memory:free", "otel_memory:free", ALLOC_FREE, FAMILY_SAMPLER, .old_arg = 1 })
+	OF_HOST({ "otel_memory:free", "otel_memory:free", ALLOC_FREE, FAMILY_SAMPLER, .old_arg = 1 })
+	/* clang-format on */
 };
 
 #define NR_BUILTIN ARRAY_SIZE(builtin)
