@@ -822,6 +822,8 @@ time.sleep(1000)'
 	wait_for pgrep -P "$TAP" -x idle
 	TARGET=$(pgrep -P "$TAP" -x idle)
 	wait_for has_probes "$TARGET"
+	# The probes of the C library are in.
+	wait_for says heaptap ready
 	traced --backend inline -- "$T/leak_cpp"
 	[ "$status" -eq 0 ]
 	grep -q 'code was changed in memory' "$err"
