@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ENDBR_BYTES = 4 };
@@ -16,14 +17,54 @@ struct decoder {
 	cs_insn *in; /* the instruction that was decoded last; NULL = not made yet */
 };
 
-/* For 32 and for 64 bits. One thread at a time has them. */
+/*
+ * For 32 and for 64 bits. One thread at a time has them. Capstone 4 does not look whether it gets memory, and keeps it:
+ * both decoders need 40,144 bytes.
+ */
 static struct decoder decoders[2];
-static pthread_mutex_t decoders_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	pthread_mutex_t lock;
+	size_t used;
+	_Alignas(16) u8 bytes[96 << 10];
+} decoders_room = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void *room_malloc(size_t size)
+{
+	void *out = decoders_room.bytes + decoders_room.used;
+
+	size = (size + 15) & ~(size_t)15;
+	if (size > sizeof(decoders_room.bytes) - decoders_room.used)
+		return NULL;
+	decoders_room.used += size;
+	return out;
+}
+
+/* New room is all zero. */
+static void *room_calloc(size_t nr, size_t size)
+{
+	return room_malloc(nr * size);
+}
+
+static void *room_realloc(void *old, size_t size)
+{
+	(void)old;
+	(void)size;
+	return NULL;
+}
+
+static void room_free(void *old)
+{
+	(void)old;
+}
 
 static int decoder_open(struct decoder *d, bool is_64bit)
 {
+	cs_opt_mem memory = { room_malloc, room_calloc, room_realloc, room_free, vsnprintf };
+
 	if (d->in)
 		return 0;
+	if (!decoders_room.used && cs_option(0, CS_OPT_MEM, (size_t)&memory))
+		return -ENOMEM;
 	if (cs_open(CS_ARCH_X86, is_64bit ? CS_MODE_64 : CS_MODE_32, &d->handle))
 		return -ENOMEM;
 	cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
@@ -64,12 +105,12 @@ static int decoder_get(struct decoder **out, u16 elf_machine, taddr_t pc, const 
 	struct decoder *d = &decoders[is_64bit];
 	int err;
 
-	pthread_mutex_lock(&decoders_lock);
+	pthread_mutex_lock(&decoders_room.lock);
 	err = decoder_open(d, is_64bit);
 	if (!err && (!cs_disasm_iter(d->handle, &code, &len, &pc, d->in) || is_doubtful(d->in, is_64bit)))
 		err = -EINVAL;
 	if (err)
-		pthread_mutex_unlock(&decoders_lock);
+		pthread_mutex_unlock(&decoders_room.lock);
 	else
 		*out = d;
 	return err;
@@ -77,7 +118,7 @@ static int decoder_get(struct decoder **out, u16 elf_machine, taddr_t pc, const 
 
 static void decoder_put(void)
 {
-	pthread_mutex_unlock(&decoders_lock);
+	pthread_mutex_unlock(&decoders_room.lock);
 }
 
 /* Bit of the argument that @reg carries in a 64-bit call, 0 if none. */

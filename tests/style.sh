@@ -244,7 +244,7 @@ check_readmes() {
 # without a context needs the variable, or it belongs to the process as a whole.
 variables='
 arch/insn_x86_decode.c:decoders
-arch/insn_x86_decode.c:decoders_lock
+arch/insn_x86_decode.c:decoders_room
 fallback/guardian_main.c:has_mail
 fallback/guardian_main.c:is_out_of_time
 user/agent/small_getopt.c:next_letter
