@@ -10,6 +10,7 @@
 #include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
+#include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
 #include "user/source/call_price.h"
@@ -112,7 +113,7 @@ void session_look_at_load(struct session *s)
 
 		if (process_is_over(p) || !session_price_look(&now, p->target->pid))
 			continue;
-		now.calls = p->nr_events;
+		now.calls = p->nr_events + session_lost_calls(s, p);
 		if (!p->first.time_ns)
 			p->first = now;
 		p->last = now;

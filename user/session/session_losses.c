@@ -60,6 +60,14 @@ static void tell_losses(struct session *s, struct process *p, const struct losse
 	recorder_losses(s->recorder, p->target->pid, &l, flags);
 }
 
+u64 session_lost_calls(struct session *s, struct process *p)
+{
+	struct losses now = session_source_losses(s, p);
+
+	losses_sub(&now, &p->lost.before);
+	return now.allocs + now.frees;
+}
+
 void session_read_losses(struct session *s, struct process *p)
 {
 	struct losses now;

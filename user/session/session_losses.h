@@ -7,6 +7,9 @@
 /* Losses of @p that its source has counted. Costs little as long as nothing of any process was lost. */
 struct losses session_source_losses(struct session *s, struct process *p);
 
+/* Calls of @p that were lost since its trace began: they have cost it what those that were seen did. */
+u64 session_lost_calls(struct session *s, struct process *p);
+
 /* The losses of @old, which has executed @image, are in the sums of its PID. */
 void session_carry_losses(const struct session *s, const struct process *old, struct process *image);
 

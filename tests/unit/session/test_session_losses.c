@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/session/session_pace.h"
 #include "user/session/session_private.h"
 
 enum { NR = 3, FIRST = 70 };
@@ -108,11 +109,24 @@ static void each_loss_is_seen(void **state)
 	assert_int_equal(s->processes[1]->lost.now.frees, 2);
 }
 
+/* A reader that comes late loses most calls of a busy process, which have cost it what the others did. */
+static void lost_calls_have_their_price(void **state)
+{
+	struct session *s = *state;
+	size_t nr;
+
+	s->processes[1]->lost.before.allocs = 5;
+	s->source->of[1] = (struct losses){ .allocs = 1005, .frees = 900, .stacks = 7 };
+	assert_int_equal(session_pace(s, 1, &nr)->calls, 1900);
+	assert_int_equal(session_pace(s, 0, &nr)->calls, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(asked_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_loss_is_seen, setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_calls_have_their_price, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
