@@ -26,6 +26,13 @@ static __always_inline void measure_inside(struct inflight *t, bool is_return)
 		state.least_inside_ns = ns;
 }
 
+/* Part of measuring: a program runs at the entry of a function. */
+static __always_inline void count_step(const struct call_probe *p)
+{
+	if (state.is_measured && p->flags & PROBE_STEPPED)
+		__sync_fetch_and_add(&state.nr_own_steps, 1);
+}
+
 static __always_inline int begin_alloc(struct pt_regs *ctx, enum stack_how how)
 {
 	u64 cookie = probe_cookie(ctx);
@@ -33,8 +40,10 @@ static __always_inline int begin_alloc(struct pt_regs *ctx, enum stack_how how)
 	struct inflight *t = thread_current(cookie);
 	const struct call_probe *p = bpf_map_lookup_elem(&probes, &probe);
 
-	if (t && p)
+	if (t && p) {
+		count_step(p);
 		life_enter_alloc(call_at(ctx), t, probe, p, how);
+	}
 	if (t && state.is_measured)
 		t->entered_ns = bpf_ktime_get_ns();
 	return 0;
@@ -95,8 +104,10 @@ static __always_inline int begin_free(struct pt_regs *ctx, u32 how)
 	struct inflight *t = thread_current(cookie);
 	const struct call_probe *p = bpf_map_lookup_elem(&probes, &probe);
 
-	if (t && p)
+	if (t && p) {
+		count_step(p);
 		life_enter_free(call_at(ctx), t, probe, p, how);
+	}
 	if (t)
 		t->entered_ns = 0;
 	return 0;

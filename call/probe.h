@@ -29,6 +29,8 @@ enum probe_flag {
 	PROBE_AT_RETURN = 16, /* no ret instructions are known: the end is seen where the call returns to */
 	PROBE_WRAPS =
 		32, /* a program's own operator: not all that it allocates or releases inside is its request */
+	PROBE_STEPPED =
+		64, /* the CPU makes a single step at the place: the kernel does not emulate the instruction */
 };
 
 /* One probed function, as the life of a call (call/life.h) needs it. */

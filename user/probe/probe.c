@@ -420,7 +420,8 @@ struct call_probe probe_site_describe(const struct probe_site *site)
 	return (struct call_probe){
 		.fn = site->fn,
 		.kind = fn->kind,
-		.flags = site->flags | (throws ? PROBE_THROWS : 0) | (ends_at_return ? PROBE_AT_RETURN : 0),
+		.flags = site->flags | (throws ? PROBE_THROWS : 0) | (ends_at_return ? PROBE_AT_RETURN : 0) |
+			 (site->is_emulated ? 0 : PROBE_STEPPED),
 		.size_arg = has_size ? site->arg_at[fn->size_arg] : 0,
 		.count_arg = site->arg_at[fn->count_arg],
 		.old_arg = site->arg_at[fn->old_arg],

@@ -11,7 +11,8 @@ struct probe_runs {
 	u64 traps_ns; /* which took so long */
 	u64 nr_entries, nr_stepped,
 		nr_returns; /* probes: as in struct way_to_probe; also in other processes */
-	u64 nr_own;	    /* of them, for calls of the targets */
+	u64 nr_own;	    /* of them, for calls of the targets; */
+	u64 nr_own_steps;   /* of those, entries whose instruction takes a single step */
 	u64 nr_calls;	    /* that these have made events of */
 	/* From the program at the entry of a call to that at its return: sum, number, least. */
 	u64 inside_ns, nr_inside, least_inside_ns;

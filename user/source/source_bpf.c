@@ -673,6 +673,7 @@ static int source_bpf_measure(struct source *source, bool is_on, struct probe_ru
 	struct bpf_source *s = source_bpf_self(source);
 	struct source_state *state = s->programs.state;
 	struct probe_runs now = { .nr_own = state->nr_own_runs,
+				  .nr_own_steps = state->nr_own_steps,
 				  .nr_calls = state->nr_own_calls,
 				  .inside_ns = state->inside_ns,
 				  .nr_inside = state->nr_inside,

@@ -50,6 +50,21 @@ static void cold_ways_cost_more(void **state)
 	assert_int_equal(runs.traps_ns, 160000 + 170 * (1600 - 600));
 }
 
+/* A function whose first instruction the kernel does not emulate: the CPU makes a step, and traps again. */
+static void steps_at_entries_cost_more(void **state)
+{
+	const struct probe_runs then = { .nr_own_steps = 5 };
+	struct probe_runs now = { .nr_entries = 100, .nr_own = 100, .nr_own_steps = 45, .nr_calls = 50 },
+			  runs;
+
+	(void)state;
+	probe_runs_between(&runs, &then, &now, &way);
+	assert_int_equal(runs.traps_ns, 60 * 1000 + 40 * 3000);
+	now.nr_entries = 200;
+	probe_runs_between(&runs, &then, &now, &way);
+	assert_int_equal(runs.traps_ns, 60 * 1000 + 40 * 3000);
+}
+
 static void other_processes_pay_for_their_own_runs(void **state)
 {
 	const struct probe_runs then = { 0 };
@@ -71,6 +86,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(runs_are_those_since_then),
 		cmocka_unit_test(cold_ways_cost_more),
+		cmocka_unit_test(steps_at_entries_cost_more),
 		cmocka_unit_test(other_processes_pay_for_their_own_runs),
 	};
 
