@@ -46,6 +46,8 @@ breaking() {
 	wait_for runs
 	step_answer ok
 	step 'alloc 1 10'
+	# That of the first command tells nothing of the second one.
+	wait_for gone "$helper"
 	breaking step_frees 'free 1'
 	kill -KILL "$CON_PID"
 	wait_for runs
