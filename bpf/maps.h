@@ -90,9 +90,8 @@ struct source_state {
 	struct call_wish wish;
 	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
-	u64 nr_own_runs, nr_own_steps,
-		nr_own_calls; /* for targets, while is_measured: programs, steps, events */
-	u64 inside_ns, nr_inside, least_inside_ns; /* likewise: as in struct probe_runs */
+	/* While is_measured: programs, single steps and events of targets; as in struct probe_runs. */
+	u64 nr_own_runs, nr_own_steps, nr_own_calls, inside_ns, nr_inside, least_inside_ns;
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
 	u64 generation, next_wake;   /* grows with each change of mappings or tables; of wake_flag() */
 };
