@@ -70,7 +70,7 @@ enum call_loss { CALL_LOSS_ALLOC, CALL_LOSS_FREE, CALL_LOSS_ABANDONED };
 LIFE_STEP void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr);
 
 /* Calls that one request makes at most. */
-enum { MOST_WITHIN = 1024 };
+enum { MOST_WITHIN = 320 };
 
 /* Level @i, which is below INFLIGHT_LEVELS. */
 LIFE_STEP struct inflight_level *life_level(struct inflight *t, u64 i)

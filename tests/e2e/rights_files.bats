@@ -61,7 +61,7 @@ has_dropped() {
 read_search="2 "
 others_directory="1 2 "
 for_sudo="0 2 3 "
-of_scan="0 1 2 3 5 19 40 "
+of_scan="0 1 2 3 5 19 23 40 "
 
 # full_pipe: descriptor 9 is a pipe that takes no byte more, until drain
 full_pipe() {
@@ -187,7 +187,7 @@ reads_without_rights() {
 	begun scan --snapshot fork --format json "$TARGET"
 	# Only a process without a filter may suspend one.
 	grep -qx 'Seccomp:	0' "/proc/$TAP/status"
-	[ "$(capabilities "$TAP")" = "0 1 2 3 5 19 21 40 " ]
+	[ "$(capabilities "$TAP")" = "0 1 2 3 5 19 21 23 40 " ]
 	drain
 	ended "$TAP" 0
 	[[ "$(cat bash.err)" != *"forbids it"* ]]

@@ -79,7 +79,8 @@ as_promised() {
 			[ $((16#$(value CapPrm "$text"))) -eq "$(mask "$kept")" ] ||
 				{ echo "$name: capabilities $(value CapPrm "$text"), not $(printf %x "$(mask "$kept")")"; return 1; }
 			[ $((16#$(value CapEff "$text") & ~16#$(value CapPrm "$text"))) -eq 0 ]
-			[[ $kept != *"user 65534"* || "$(value Uid "$text")" = 65534 ]] || { echo "$name: not nobody"; return 1; }
+			[[ $kept != *"user 65534"* || "$(value Uid "$text")" = 65534 || $(row "\`$2\`") != *SETUID* ]] ||
+				{ echo "$name: not nobody"; return 1; }
 		done
 		# Files in /proc of a process of another user are root's only if it is not dumpable.
 		[[ $kept != *"user 65534"* ]] || is_closed "$pid" || { echo "$name: others of its user can read its memory"; return 1; }

@@ -65,7 +65,7 @@ traced_unread() {
 	spinning 0 2
 	unread "$BATS_TEST_TMPDIR/pipe"
 	err=$BATS_TEST_TMPDIR/heaptap.err
-	start bash -c "exec '$HEAPTAP' system --json -i 1s --pid $TARGET $* >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	start bash -c "exec '$HEAPTAP' system --json -i 1s --max-cost 0 --pid $TARGET $* >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
 	TAP=$PID
 	wait_for has_probes "$TARGET"
 	# Now the pipe is full.

@@ -21,6 +21,9 @@ static int inline_place_add_probes(void *ctx, u32 first, const struct call_probe
 	if (first + nr > PIECE_MAX_PROBES)
 		return -ENOSPC;
 	memcpy(s->probes + first, probes, nr * sizeof(*probes));
+	/* Code makes no steps, and functions are told apart by the other flags (inline/shape.h). */
+	for (u32 i = first; i < first + nr; i++)
+		s->probes[i].flags &= (u8)~PROBE_STEPPED;
 	return 0;
 }
 

@@ -522,7 +522,7 @@ static void calls_jumps(void **state)
  */
 static void calls_left_above(void **state)
 {
-	enum { CALLS = 1200 };
+	enum { CALLS = 400 };
 	static const u32 left[] = { MALLOC, REALLOC, MEMALIGN };
 
 	for (size_t i = 0; i < ARRAY_SIZE(left); i++) {
