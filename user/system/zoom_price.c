@@ -9,7 +9,9 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
+#include "user/session/session_code.h"
 #include "user/session/session_live.h"
+#include "user/session/session_pace.h"
 
 #define SECOND_NS 1000000000ULL
 
@@ -43,14 +45,20 @@ void zoom_save_again(struct zoom_answer *a, struct session *s)
 		session_set_window(s, a->nr_windows, a->first_ns);
 }
 
-/* "tracing costs it 12.0 % of a CPU, more than --max-cost 5 %" */
+/* The most that all processes may cost, in ten-thousandths of a CPU. */
+static double zoom_price_machine(const struct zooms *z)
+{
+	return z->options->max_cost * 10.0 * (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* "tracing costs it 12.0 % of a CPU, more than --max-cost 5 %"; it rests before the limit is reached, too */
 static void zoom_price_write_price(const struct zooms *z, const struct zoom *zoom, char *text, size_t size)
 {
-	u32 max = z->options->max_cost * 10;
+	u32 max = z->options->max_cost * 10, own = zoom->price.permyriad > max ? zoom->price.permyriad : max;
 
-	if (zoom->price.permyriad > max)
+	if (z->permyriad <= zoom_price_machine(z))
 		snprintf(text, size, "tracing costs it %s of a CPU, more than --max-cost %s",
-			 human_percent(zoom->price.permyriad, 10000).text, human_percent(max, 10000).text);
+			 human_percent(own, 10000).text, human_percent(max, 10000).text);
 	else
 		snprintf(text, size,
 			 "tracing costs all processes %s of a CPU, more than --max-cost %s of the machine",
@@ -110,9 +118,18 @@ static void zoom_price_save(struct zooms *z, struct watch *w, u32 i, double time
 	}
 }
 
+/* Code may yet take the place of its breakpoints, and end what they cost. */
+static bool zoom_price_awaits_code(const struct zoom *zoom)
+{
+	size_t nr;
+	const struct process_pace *pace = session_pace(zoom->session, 0, &nr);
+
+	return pace && pace->awaits_code && !pace->is_settled && session_may_put_code(zoom->session);
+}
+
 void zooms_price(struct zooms *z, struct watch *w)
 {
-	double machine = z->options->max_cost * 10.0 * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	double machine = zoom_price_machine(z);
 	u32 busiest = 0;
 
 	z->permyriad = 0;
@@ -127,7 +144,7 @@ void zooms_price(struct zooms *z, struct watch *w)
 	}
 	if (!z->options->max_cost || !z->nr)
 		return;
-	if (z->permyriad > machine)
+	if (z->permyriad > machine && !zoom_price_awaits_code(&z->list[busiest]))
 		zoom_price_save(z, w, busiest, z->permyriad / machine);
 }
 
@@ -166,6 +183,8 @@ void zooms_limit(struct zooms *z, struct watch *w, u64 now_ns)
 		u64 calls = sums.allocs + sums.frees, nr = calls >= zoom->calls ? calls - zoom->calls : calls;
 
 		zoom->calls = calls;
+		if (zoom_price_awaits_code(zoom))
+			continue;
 		zoom_limit_look(z, w, i, nr * price_call_ns(zoom->session), now_ns);
 	}
 }
