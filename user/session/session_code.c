@@ -20,6 +20,11 @@ bool session_may_put_code(const struct session *s)
 	return s->ops->put_code && s->options->source.code == CODE_LATER;
 }
 
+bool session_awaits_code(const struct session *s, const struct process_pace *pace)
+{
+	return pace->awaits_code && !pace->is_settled && session_may_put_code(s);
+}
+
 int session_put_code(struct session *s, pid_t pid)
 {
 	struct process *p;

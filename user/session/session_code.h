@@ -6,10 +6,14 @@
 
 #include "user/lib/types.h"
 
+struct process_pace;
 struct session;
 
 /* Can session_put_code() do anything? */
 bool session_may_put_code(const struct session *s);
+
+/* Code may yet take the place of the breakpoints of the process @pace, and end what they cost. */
+bool session_awaits_code(const struct session *s, const struct process_pace *pace);
 
 /*
  * From now on calls of @pid are seen by code in it, where --backend auto may put it there; none is missed. Stops the

@@ -118,13 +118,12 @@ static void zoom_price_save(struct zooms *z, struct watch *w, u32 i, double time
 	}
 }
 
-/* Code may yet take the place of its breakpoints, and end what they cost. */
 static bool zoom_price_awaits_code(const struct zoom *zoom)
 {
 	size_t nr;
 	const struct process_pace *pace = session_pace(zoom->session, 0, &nr);
 
-	return pace && pace->awaits_code && !pace->is_settled && session_may_put_code(zoom->session);
+	return pace && session_awaits_code(zoom->session, pace);
 }
 
 void zooms_price(struct zooms *z, struct watch *w)
