@@ -133,7 +133,8 @@ static void cost_limit_look(struct cost_limit *c, struct session *s, struct proc
 	cost_book_look(b, now.time_ns, now.cpu_ns, calls * call_cost_ns(s, pace));
 	if (pace->until_ns && now.time_ns >= pace->until_ns)
 		cost_limit_trace_again(s, pace, b);
-	else if (!pace->until_ns && !session_awaits_code(s, pace) && cost_book_must_rest(b, c->max_cost, ahead_ns))
+	else if (!pace->until_ns && !session_awaits_code(s, pace) &&
+		 cost_book_must_rest(b, c->max_cost, ahead_ns))
 		cost_limit_let_rest(c, s, pace, b);
 }
 
