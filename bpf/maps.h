@@ -93,7 +93,7 @@ struct source_state {
 	/* While is_measured: programs, single steps and events of targets; as in struct probe_runs. */
 	u64 nr_own_runs, nr_own_steps, nr_own_calls, inside_ns, nr_inside, least_inside_ns;
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */
-	u64 generation, next_wake;   /* grows with each change of mappings or tables; of wake_flag() */
+	u64 generation;		     /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192 };

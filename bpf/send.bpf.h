@@ -9,22 +9,11 @@ struct {
 	__uint(max_entries, 1 << 23);
 } ring SEC(".maps");
 
-/*
- * To wake the reader costs more than a record, and in a virtual machine several times a call: wake it only when many
- * bytes wait. While it has no CPU, wake it again only after many more.
- */
+/* To wake the reader costs more than a record: wake it only when many bytes wait. */
 static __always_inline u64 wake_flag(void)
 {
-	u64 at, next = state.next_wake;
-
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < config.wake_bytes)
-		return BPF_RB_NO_WAKEUP;
-	/* The position begins anew after 4 GiB with 32 bits. */
-	at = bpf_ringbuf_query(&ring, BPF_RB_PROD_POS);
-	if (at < next && next - at <= config.wake_bytes)
-		return BPF_RB_NO_WAKEUP;
-	state.next_wake = at + config.wake_bytes / 2;
-	return BPF_RB_FORCE_WAKEUP;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= config.wake_bytes ? BPF_RB_FORCE_WAKEUP
+										: BPF_RB_NO_WAKEUP;
 }
 
 /* Is @ev, of the current thread, the call that state.wish waits for? */
