@@ -15,15 +15,22 @@ setup() {
 waits() { grep -qE '^State:.*(T \(stopped\)|t \(tracing stop\))' "/proc/$TARGET/status"; }
 runs() { ! waits && is_running "$TARGET"; }
 
-# is_set: the command has begun. When the console has slept since, no call is missed.
-is_set() { helper=$(pgrep -P "$CON_PID" -x holder-of-heapt); }
+nr_events() { find "/proc/$CON_PID/fd" -lname '*perf_event*' 2>/dev/null | wc -l; }
+
+# is_set AT BEFORE: the command has begun. When the console has slept since, no call is missed. Of a function of a file
+# there is an event for each CPU, beside those from before.
+is_set() {
+	helper=$(pgrep -P "$CON_PID" -x holder-of-heapt) || return 1
+	[[ $1 != step* ]] || [ "$(nr_events)" -ge $(($2 + $(nproc --all))) ]
+}
 
 # breaking AT COMMAND: 'break AT', and then COMMAND of the target, which does not answer. The reply is in $output.
 breaking() {
-	local line
+	local line before
+	before=$(nr_events)
 	printf 'break %s\nhelp quit\n' "$1" >&"${CON[1]}"
-	wait_for is_set
-	works "$CON_PID" 3
+	wait_for is_set "$1" "$before"
+	works "$CON_PID" 10
 	echo "$2" >&"${STEP[1]}"
 	output=
 	while read -r -t 120 line <&"${CON[0]}"; do
@@ -54,6 +61,19 @@ breaking() {
 	step_answer ok
 	untouched "$TARGET"
 	step 'alloc 2 10'
+}
+
+# The kernel puts a program off while a signal is pending: the process waits in its call all the same.
+@test "break: at any function of a file, where the kernel takes each program at the second try only" {
+	stepping
+	LD_PRELOAD=$T/libbusy.so asking "$TARGET" -q
+	breaking step:step_frees 'free 1'
+	if [ "${HEAPTAP_BACKEND:-}" != ptrace ]; then
+		has "PID $TARGET is stopped in this call"
+	fi
+	has "thread $TARGET  step:step_frees(1, "
+	ask 'continue'
+	step_answer ok
 }
 
 # bats test_tags=core

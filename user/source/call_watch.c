@@ -2,9 +2,9 @@
 /* Opens a uprobe event for each thread on each CPU, with one ring for each CPU, and reads samples. */
 #include "user/source/call_watch.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,13 +82,8 @@ static int call_watch_load_stop(void)
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 1 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	union bpf_attr attr = { .prog_type = BPF_PROG_TYPE_KPROBE,
-				.insn_cnt = ARRAY_SIZE(code),
-				.insns = (uintptr_t)code,
-				.license = (uintptr_t) "GPL" };
-	int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
 
-	return fd < 0 ? -errno : fd;
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", code, ARRAY_SIZE(code), NULL);
 }
 
 static int call_watch_open_event(struct call_watch *w, const struct perf_event_attr *a, pid_t tid, u32 cpu)
@@ -109,14 +104,18 @@ static int call_watch_open_event(struct call_watch *w, const struct perf_event_a
 		close(w->prog_fd);
 		w->prog_fd = -1;
 	}
-	if (ring->fd >= 0)
-		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
-	ring->fd = fd;
-	ring->head = mmap(NULL, (1 + RING_PAGES) * w->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (ring->head != MAP_FAILED)
-		return 0;
-	ring->head = NULL;
-	return -errno;
+	if (ring->fd < 0) {
+		ring->fd = fd;
+		ring->head = mmap(NULL, (1 + RING_PAGES) * w->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (ring->head == MAP_FAILED)
+			ring->head = NULL;
+		if (!ring->head)
+			return -errno;
+	} else if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
+		return -errno;
+	}
+	/* A call before the program and the ring are there would be told and not stopped, or the other way round. */
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 }
 
 static int call_watch_add_thread(struct call_watch *w, const struct perf_event_attr *attr, pid_t tid)
@@ -158,6 +157,7 @@ static int call_watch_open(struct call_watch *w, const char *path, u64 offset)
 					.config1 = (uintptr_t)path,
 					.config2 = offset,
 					.sample_period = 1,
+					.disabled = 1,
 					.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
 						       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 					.sample_regs_user = call_watch_regs(),

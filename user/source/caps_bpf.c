@@ -2,8 +2,8 @@
 /* Maps, programs and probes for the trials of caps_probe(). */
 #include "user/source/caps_bpf.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <string.h>
@@ -105,16 +105,12 @@ static u32 program_write(struct bpf_insn *insn, int map_fd, u32 slot, bool has_c
 
 int caps_bpf_program(int counters, u32 slot, enum caps_bpf_link link, bool has_cookie)
 {
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type = link == CAPS_LINK_MULTI ? ATTACH_UPROBE_MULTI : 0);
 	struct bpf_insn insns[MAX_INSNS];
-	union bpf_attr attr;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.prog_type = BPF_PROG_TYPE_KPROBE;
-	attr.expected_attach_type = link == CAPS_LINK_MULTI ? ATTACH_UPROBE_MULTI : 0;
-	attr.insns = (uintptr_t)insns;
-	attr.insn_cnt = program_write(insns, counters, slot, has_cookie);
-	attr.license = (uintptr_t) "GPL";
-	return sys_call_bpf(BPF_PROG_LOAD, &attr, sizeof(attr));
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", insns,
+			     program_write(insns, counters, slot, has_cookie), &opts);
 }
 
 int caps_bpf_ring(void)
