@@ -56,6 +56,27 @@ with_clock() { LD_PRELOAD=$T/libclock.so HEAPTAP_CLOCK_FILE=$BATS_TEST_TMPDIR/a-
 	untouched "$TARGET"
 }
 
+# A board on a line of bytes may start later than its host.
+@test "faults: the other side of a connection answers late, or never (G8)" {
+	local later=$BATS_TEST_TMPDIR/a-day-later
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start /usr/bin/python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()
+print("ready", flush=True)
+time.sleep(600)' "$BATS_TEST_TMPDIR/line"
+	wait_for says python3 ready
+	with_clock start "$HEAPTAP" connect "unix:$BATS_TEST_TMPDIR/line"
+	TAP=$PID
+	works "$TAP" 20
+	echo 20 >"$later.new" && mv "$later.new" "$later"
+	works "$TAP" 20
+	fails gone "$TAP"
+	echo 40 >"$later.new" && mv "$later.new" "$later"
+	wait_for gone "$TAP"
+	ended "$TAP" 4 || { cat "$err"; return 1; }
+	grep -q 'nothing heard of the other side for 30 s' "$err"
+}
+
 @test "faults: a CPU goes and comes back while heaptap traces (A21)" {
 	CPU=$(find /sys/devices/system/cpu/cpu[1-9]*/online -writable 2>/dev/null | tail -1)
 	[ -n "$CPU" ] && [ "$(cat "$CPU")" -eq 1 ] || { CPU=; skip "no CPU can be taken away here"; }
