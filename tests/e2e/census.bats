@@ -325,6 +325,17 @@ sys.stdin.read()'
 	ended "$TARGET" 3
 }
 
+@test "census: signal stacks, which only the kernel knows, are in use" {
+	with_bpf_only "the kernel lists signal stacks to BPF programs"
+	kinds signal_stack
+	built
+	census
+	[ "$(grep -c ',reachable' "$list")" -ge 2 ]
+	fails grep ',definite' "$list"
+	tell
+	ended "$TARGET" 0
+}
+
 @test "census: blocks that may be lost are no all-clear, and lines fit 80 columns" {
 	start "$T/middle"
 	TARGET=$PID

@@ -307,7 +307,9 @@ static int census_try_once(struct census *c, const struct census_options *o, u64
 						  .nr_jobs = o->nr_jobs,
 						  .walks_books = true,
 						  .is_price_known = tries->nr };
-	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
+	struct snapshot_options so = { .max_pause_ns = max_pause_ns,
+				       .nr_jobs = o->nr_jobs,
+				       .kernel = o->kernel };
 	struct courtesy_hurry hurry;
 	struct snapshot_plan plan;
 	u64 deadline_ns;

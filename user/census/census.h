@@ -21,6 +21,7 @@ struct census_options {
 	u64 max_pause_ns;    /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
 	u64 pointer_mask;    /* scan_options.pointer_mask */
 	bool want_unaligned;
+	const struct kernel_words *kernel; /* snapshot_options.kernel */
 };
 
 #define CENSUS_PAUSE_NS 2000000000ULL

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -23,6 +24,8 @@
 #include "user/lib/status.h"
 #include "user/lib/unnamed_file.h"
 #include "user/report/output.h"
+#include "user/scan/kernel_words.h"
+#include "user/source/alt_stacks.h"
 
 enum { MAX_OUTPUTS = 16 };
 
@@ -157,24 +160,51 @@ static int cmd_census_status(const struct options *o, const struct census *c, in
 	return cmd_census_judged_status(o, c);
 }
 
-static struct census_options cmd_census_options(const struct options *o)
+struct cmd_census_words {
+	const struct alt_stack_list *stacks;
+	pid_t pid;
+};
+
+/* struct kernel_words. */
+static int cmd_census_signal_stacks(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
 {
-	return (struct census_options){ .way = o->snapshot,
-					.nr_jobs = o->nr_jobs,
-					.max_copy = o->max_copy,
-					.max_pause_ns = o->max_pause_ns,
-					.pointer_mask = o->pointer_mask,
-					.want_unaligned = o->unaligned };
+	const struct cmd_census_words *w = ctx;
+	int err = 0;
+
+	for (size_t i = 0; i < w->stacks->nr && !err; i++)
+		if (w->stacks->items[i].pid == w->pid)
+			err = add(add_ctx, w->stacks->items[i].start);
+	return err;
+}
+
+static int cmd_census_take(struct census **out, pid_t pid, const struct options *o,
+			   const struct alt_stack_list *stacks)
+{
+	struct cmd_census_words words = { stacks, pid };
+	const struct kernel_words kernel = { &words, cmd_census_signal_stacks };
+	const struct census_options co = { .way = o->snapshot,
+					   .nr_jobs = o->nr_jobs,
+					   .max_copy = o->max_copy,
+					   .max_pause_ns = o->max_pause_ns,
+					   .pointer_mask = o->pointer_mask,
+					   .want_unaligned = o->unaligned,
+					   .kernel = &kernel };
+
+	return census_take(out, pid, &co);
 }
 
 int census_judge(const struct options *o, pid_t pid)
 {
-	const struct census_options co = cmd_census_options(o);
 	struct census *c = NULL;
-	int err = census_take(&c, pid, &co), status = STATUS_DONE;
+	struct alt_stack_list stacks = { .items = NULL };
+	int status = STATUS_DONE, err = 0;
 	const struct scan_sum *of;
 	struct scan_result r;
 
+	if (alt_stacks_list(&stacks, &pid, 1))
+		debug("%s: PID %d: signal stacks cannot be listed", o->command->name, (int)pid);
+	err = cmd_census_take(&c, pid, o, &stacks);
+	free(stacks.items);
 	if (err || !c->scan) {
 		warn("%s: PID %d: blocks from before the attach are not judged: %s", o->command->name,
 		     (int)pid,
@@ -198,16 +228,16 @@ int census_judge(const struct options *o, pid_t pid)
 	return status;
 }
 
-int census_process(const struct options *o, struct outputs *outs, pid_t pid)
+int census_process(const struct options *o, struct outputs *outs, pid_t pid,
+		   const struct alt_stack_list *stacks)
 {
-	const struct census_options co = cmd_census_options(o);
 	struct census *c = NULL;
 	char what[32];
 	int status, err;
 
 	snprintf(what, sizeof(what), "scan: PID %d", (int)pid);
 	progress_begin(what);
-	err = census_take(&c, pid, &co);
+	err = cmd_census_take(&c, pid, o, stacks);
 	switch (err) {
 	case 0:
 		status = cmd_census_status(o, c, cmd_census_write_all(c, o, outs));
@@ -222,7 +252,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		break;
 	case -ETIME:
 		error("scan: PID %d: its heap could not be read in %s: a larger --max-pause allows more",
-		      (int)pid, human_duration(co.max_pause_ns ? co.max_pause_ns : CENSUS_PAUSE_NS).text);
+		      (int)pid, human_duration(o->max_pause_ns ? o->max_pause_ns : CENSUS_PAUSE_NS).text);
 		status = STATUS_NO_VERDICT;
 		break;
 	case -EAGAIN:

@@ -7,10 +7,15 @@
 #include "user/lib/types.h"
 
 struct options;
+struct alt_stack_list;
 struct outputs;
 
-/* Take a census of @pid and write it to @outs. Returns an enum exit_status, and has said why if it is no result. */
-int census_process(const struct options *o, struct outputs *outs, pid_t pid);
+/*
+ * Take a census of @pid, whose signal stacks are among @stacks, and write it to @outs. Returns an enum exit_status, and
+ * has said why if it is no result.
+ */
+int census_process(const struct options *o, struct outputs *outs, pid_t pid,
+		   const struct alt_stack_list *stacks);
 
 /*
  * Judge all blocks of @pid by --fail-on definite, also those that no trace has seen, and log the result. STATUS_DONE,

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "user/session/ask.h"
 #include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
 #include "user/cli/rights.h"
@@ -17,6 +16,8 @@
 #include "user/lib/proc.h"
 #include "user/cli/options_rooms.h"
 #include "user/report/output.h"
+#include "user/session/ask.h"
+#include "user/source/alt_stacks.h"
 #include "user/target/target.h"
 
 /* Make the request, without the PID. */
@@ -114,13 +115,19 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 	return err ? STATUS_UNTRUSTED : status;
 }
 
+struct scanned {
+	pid_t *pids; /* owned */
+	size_t nr;
+	struct alt_stack_list stacks; /* for a census */
+};
+
 /* A census of each process. */
-static int count_all(const struct options *o, struct outputs *outs, const pid_t *pids, size_t nr)
+static int count_all(const struct options *o, struct outputs *outs, const struct scanned *of)
 {
 	int status = STATUS_DONE;
 
-	for (size_t i = 0; i < nr; i++) {
-		int one = census_process(o, outs, pids[i]);
+	for (size_t i = 0; i < of->nr; i++) {
+		int one = census_process(o, outs, of->pids[i], &of->stacks);
 
 		status = one > status ? one : status;
 	}
@@ -129,21 +136,21 @@ static int count_all(const struct options *o, struct outputs *outs, const pid_t 
 
 /* Scan all traced processes of a name. If none is traced, take a census of each. */
 static int scan_all(const struct options *o, struct outputs *outs, struct ask_request *request,
-		    const pid_t *pids, size_t nr)
+		    const struct scanned *of)
 {
 	struct refusal why = { 0 };
 	bool is_any = false;
-	pid_t named = pids[0];
+	pid_t named = of->pids[0];
 	int status = STATUS_DONE;
 
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < of->nr; i++) {
 		bool is_asked, was_refused = why.without_scan;
 		int one;
 
-		request->pid = pids[i];
+		request->pid = of->pids[i];
 		one = scan_one(o, outs, request, &is_asked, &why);
 		if (why.without_scan && !was_refused)
-			named = pids[i];
+			named = of->pids[i];
 		if (!is_asked)
 			continue;
 		is_any = true;
@@ -155,27 +162,33 @@ static int scan_all(const struct options *o, struct outputs *outs, struct ask_re
 		return cmd_scan_refuse(named, &why);
 	if (why.is_other)
 		info("scan: a heaptap of another version is running; only heaptap of that version can ask it");
-	return count_all(o, outs, pids, nr);
+	return count_all(o, outs, of);
+}
+
+/* Only the kernel knows signal stacks, and heaptap may not ask it any more. */
+static void cmd_scan_list_stacks(struct scanned *of)
+{
+	if (!IS_AGENT && alt_stacks_list(&of->stacks, of->pids, of->nr))
+		debug("scan: signal stacks cannot be listed: blocks that are such stacks may be called lost");
 }
 
 /* A filter of ours would take away the right to suspend that of a process. */
-static void drop_privileges(const pid_t *pids, size_t nr)
+static void drop_privileges(const struct scanned *of)
 {
 	struct proc_status status;
 	bool has_filter = false;
 
-	for (size_t i = 0; i < nr && !has_filter; i++)
-		has_filter = !proc_read_status(&status, pids[i]) && status.seccomp;
+	for (size_t i = 0; i < of->nr && !has_filter; i++)
+		has_filter = !proc_read_status(&status, of->pids[i]) && status.seccomp;
 	privileges_drop(has_filter ? PRIVILEGES_SUSPENDING : PRIVILEGES_SCANNING, 0);
 }
 
 int cmd_scan(const struct options *o)
 {
-	auto_free pid_t *pids = NULL;
+	struct scanned of = { .pids = NULL };
 	struct outputs *outs = NULL;
 	struct ask_request request;
 	int status = STATUS_USAGE, core = -1;
-	size_t nr;
 	const struct output_options oo = options_output(o);
 	int err = outputs_new(&outs, &oo, stdout);
 
@@ -185,12 +198,16 @@ int cmd_scan(const struct options *o)
 		rights_keep_files(o, outs);
 		status = census_core(o, outs, o->targets.items[0], core);
 	} else if (!make_request(&request, o, outs)) {
-		err = target_find(o->targets.items[0], &pids, &nr);
-		if (!err)
-			drop_privileges(pids, nr);
+		err = target_find(o->targets.items[0], &of.pids, &of.nr);
+		if (!err) {
+			cmd_scan_list_stacks(&of);
+			drop_privileges(&of);
+		}
 		status = err					  ? STATUS_NO_TARGET
-			 : !IS_AGENT && (o->census || o->callers) ? count_all(o, outs, pids, nr)
-								  : scan_all(o, outs, &request, pids, nr);
+			 : !IS_AGENT && (o->census || o->callers) ? count_all(o, outs, &of)
+								  : scan_all(o, outs, &request, &of);
+		free(of.stacks.items);
+		free(of.pids);
 	}
 	if (core >= 0)
 		close(core);

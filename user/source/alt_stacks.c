@@ -11,7 +11,10 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/source/caps.h"
+#include "user/source/programs.h"
 #include "user/source/task_types.h"
 
 /* The program writes this for each thread that has a signal stack. */
@@ -22,6 +25,7 @@ struct alt_stack {
 
 struct alt_stacks {
 	int prog; /* owned */
+	bool is_other_ns;
 };
 
 /* The part of union bpf_iter_link_info for tasks (Linux 6.1), and as many bytes as the kernel knows. */
@@ -65,7 +69,7 @@ static int alt_stacks_load(const struct alt_stack_fields *f)
 	return fd < 0 ? -errno : fd;
 }
 
-int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *fields)
+int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *fields, bool is_other_ns)
 {
 	auto_free struct alt_stacks *a = fields->iterator ? calloc(1, sizeof(*a)) : NULL;
 
@@ -74,6 +78,7 @@ int alt_stacks_new(struct alt_stacks **out, const struct alt_stack_fields *field
 	a->prog = alt_stacks_load(fields);
 	if (a->prog < 0)
 		return a->prog;
+	a->is_other_ns = is_other_ns;
 	*out = take_ptr(a);
 	return 0;
 }
@@ -87,7 +92,7 @@ void alt_stacks_free(struct alt_stacks *a)
 }
 
 /* An iterator over the threads of @pid, or of all processes where the kernel cannot choose. */
-static int open_iterator(const struct alt_stacks *a, pid_t pid, bool is_other_ns)
+static int open_iterator(const struct alt_stacks *a, pid_t pid)
 {
 	struct task_choice choice = { .pid = (u32)pid };
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = (union bpf_iter_link_info *)(void *)&choice,
@@ -95,7 +100,7 @@ static int open_iterator(const struct alt_stacks *a, pid_t pid, bool is_other_ns
 	auto_close int link = bpf_link_create(a->prog, 0, BPF_TRACE_ITER, &opts);
 	int fd;
 
-	if (link < 0 && !is_other_ns)
+	if (link < 0 && !a->is_other_ns)
 		link = bpf_link_create(a->prog, 0, BPF_TRACE_ITER, NULL);
 	if (link < 0)
 		return -errno;
@@ -103,10 +108,9 @@ static int open_iterator(const struct alt_stacks *a, pid_t pid, bool is_other_ns
 	return fd < 0 ? -errno : fd;
 }
 
-int alt_stacks_read(const struct alt_stacks *a, pid_t pid, bool is_other_ns,
-		    int (*add)(void *ctx, taddr_t start), void *ctx)
+int alt_stacks_read(const struct alt_stacks *a, pid_t pid, int (*add)(void *ctx, taddr_t start), void *ctx)
 {
-	auto_close int fd = open_iterator(a, pid, is_other_ns);
+	auto_close int fd = open_iterator(a, pid);
 	struct alt_stack list[READ_RECORDS];
 	ssize_t len;
 	int err = 0;
@@ -118,8 +122,55 @@ int alt_stacks_read(const struct alt_stacks *a, pid_t pid, bool is_other_ns,
 		if (len % (ssize_t)sizeof(*list))
 			return -EPROTO;
 		for (size_t i = 0; i < (size_t)len / sizeof(*list) && !err; i++)
-			if (is_other_ns || list[i].tgid == (u32)pid)
+			if (a->is_other_ns || list[i].tgid == (u32)pid)
 				err = add(ctx, list[i].start);
 	}
 	return !err && len < 0 ? -errno : err;
+}
+
+static int alt_stacks_open(struct alt_stacks **out)
+{
+	struct source_config config = { .pid_ns_ino = 0 };
+	struct kernel_facts_file facts;
+	struct caps_env env;
+
+	caps_read_env(&env);
+	/* CAP_BPF and CAP_PERFMON: without them the kernel's types need not be read. */
+	if (!caps_has_privilege(&env, &caps_privileges[0]) || !caps_has_privilege(&env, &caps_privileges[1]))
+		return -EPERM;
+	kernel_facts_read(&facts, &env, KERNEL_FACTS_BASE);
+	if (!facts.now.has_types)
+		kernel_facts_add_types(&facts.now);
+	kernel_facts_keep(&facts, KERNEL_FACTS_BASE);
+	programs_find_pid_namespace(&config);
+	return alt_stacks_new(out, &facts.now.alt_stack, config.pid_ns_ino != 0);
+}
+
+struct alt_stacks_listing {
+	struct alt_stack_list *list;
+	pid_t pid;
+};
+
+static int alt_stacks_add(void *ctx, taddr_t start)
+{
+	struct alt_stacks_listing *l = ctx;
+
+	if (array_reserve(l->list->items, l->list->max, l->list->nr + 1))
+		return -ENOMEM;
+	l->list->items[l->list->nr++] = (struct listed_alt_stack){ start, l->pid };
+	return 0;
+}
+
+int alt_stacks_list(struct alt_stack_list *list, const pid_t *pids, size_t nr)
+{
+	struct alt_stacks *a = NULL;
+	int err = alt_stacks_open(&a);
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct alt_stacks_listing l = { list, pids[i] };
+
+		err = alt_stacks_read(a, pids[i], alt_stacks_add, &l);
+	}
+	alt_stacks_free(a);
+	return err;
 }

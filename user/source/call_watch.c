@@ -106,7 +106,8 @@ static int call_watch_open_event(struct call_watch *w, const struct perf_event_a
 	}
 	if (ring->fd < 0) {
 		ring->fd = fd;
-		ring->head = mmap(NULL, (1 + RING_PAGES) * w->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		ring->head =
+			mmap(NULL, (1 + RING_PAGES) * w->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (ring->head == MAP_FAILED)
 			ring->head = NULL;
 		if (!ring->head)

@@ -256,7 +256,7 @@ static void look_up_types(struct bpf_source *s, struct kernel_facts *facts)
 	/* Without it, a child in the memory of a target that waits for it is not counted. */
 	if (s->is_multi && !s->config.max_followed)
 		s->programs.state->task = facts->task;
-	if (alt_stacks_new(&s->alt_stacks, &facts->alt_stack))
+	if (alt_stacks_new(&s->alt_stacks, &facts->alt_stack, s->config.pid_ns_ino != 0))
 		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
 }
 
@@ -723,7 +723,7 @@ static int source_bpf_kernel_words(const struct source *source, pid_t pid,
 {
 	const struct bpf_source *s = source_bpf_self(source);
 
-	return s->alt_stacks ? alt_stacks_read(s->alt_stacks, pid, s->config.pid_ns_ino != 0, add, ctx) : 0;
+	return s->alt_stacks ? alt_stacks_read(s->alt_stacks, pid, add, ctx) : 0;
 }
 
 static void source_bpf_detach(struct source *source)
