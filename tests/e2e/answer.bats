@@ -211,6 +211,16 @@ python_says() {
 	[[ "$(unbroken <r.txt)" == "$verdict grow (pid "* ]]
 }
 
+@test "answer: a short program that only grows has no rate of growth in its first line" {
+	printf '%s\n' '#include <stdlib.h>' '#include <unistd.h>' 'void *volatile kept[20000];' \
+		'int main(void) { for (int i = 0; i < 20000; i++) { kept[i] = malloc(1000); if (i % 200 == 0) usleep(15000); } }' >rises.c
+	cc -g -O1 -o rises rises.c
+	"$HEAPTAP" run -q -o r.txt -o r.json -- ./rises
+	jq -e '.processes[0].verdict | startswith("no leaks; 19.1 MiB live in 20,000 blocks")' r.json || { head -5 r.txt; return 1; }
+	# The report says it further down.
+	grep -q 'the low-water mark rose from ' r.txt
+}
+
 # resident_after LINE [OPTIONS]: a program grows where LINE says; the text of its resident memory is then in $text
 resident_after() {
 	local line=$1 rss

@@ -26,6 +26,7 @@ enum {
 };
 
 static const u64 minute_ns = 60ULL * 1000 * 1000 * 1000;
+static const u64 short_life_ns = 10ULL * 1000 * 1000 * 1000;
 
 static __printf(2, 3) void verdict_add(struct report_verdict *v, const char *fmt, ...)
 {
@@ -336,6 +337,9 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	int err;
 
 	if (IS_AGENT || !p->trend || !heap_growth(p->heap, p->trend, &g) || g.after <= g.before)
+		return 0;
+	/* Most programs grow until they end: what they would have in a minute is no news. */
+	if (p->target->is_started && p->target->has_exited && 3 * g.span_ns < short_life_ns)
 		return 0;
 	more = g.after - g.before;
 	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)
