@@ -93,7 +93,7 @@ $(O)/%.o: %.c
 # rest, because strip of binutils does not know BPF, and llvm-strip brings 18 packages.
 WITHOUT_DWARF = /^\t\.section\t/ { skip = $$2 ~ /^\.debug/ } !skip && !/^\t\.(loc\t|file\t|cfi_)/
 
-# No BTF of the kernel, no CO-RE: one object for every kernel since 5.8.
+# No BTF of the kernel, no CO-RE: one object for every kernel since 5.8; uring.bpf.c is for kernels with BTF.
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
@@ -102,9 +102,9 @@ $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -S -o $@.s $<
 	$(Q)awk '$(WITHOUT_DWARF)' $@.s >$@.short.s && $(CLANG) -target bpf -c -o $@ $@.short.s && rm $@.s $@.short.s
 
-$(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
+$(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o $(O)/bpf/uring.bpf.o
 	@mkdir -p $(@D)
-	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
+	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -DURING_OBJECT='"$(O)/bpf/uring.bpf.o"' -c -o $@ $<
 
 comma := ,
 # The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos,

@@ -16,7 +16,7 @@ coverage: agent-musl             ## lines of heaptap that unit tests and end-to-
 # Files for other CPUs are left out where the headers of this machine do not have their registers.
 ANALYSED    := $(filter-out $(OTHER_CPU),$(LIB_SRCS)) $(wildcard user/agent/*.c) user/cli/main.c
 # Files with compilers' flags of their own: for the kernel, and for the target.
-ANALYSED_ALONE := bpf/heaptap.bpf.c $(if $(HAS_PIECE),inline/piece.c inline/stack.c)
+ANALYSED_ALONE := bpf/heaptap.bpf.c bpf/uring.bpf.c $(if $(HAS_PIECE),inline/piece.c inline/stack.c)
 CLANG_TIDY  ?= clang-tidy
 # Any header may matter to any file.
 ALL_HEADERS := $(wildcard user/*/*.h arch/*.h fallback/*.h call/*.h bpf/*.h inline/*.h)

@@ -336,6 +336,22 @@ sys.stdin.read()'
 	ended "$TARGET" 0
 }
 
+# Without BPF it is said that verdicts may be wrong, as long as requests wait.
+@test "census: io_uring requests hold their blocks, and who cannot list them says so" {
+	local status=0
+	"$T/requests" >"$BATS_TEST_TMPDIR/trial" || status=$?
+	[ "$status" -ne 99 ] || skip "no io_uring here"
+	kinds requests
+	built
+	with_bpf_only "only BPF programs see the requests of an io_uring"
+	census
+	[ "$(grep -c ',definite' "$list")" -eq 1 ]
+	"$O/tests/targets/nobpf" EPERM bpf "$HEAPTAP" scan --force --max-pause 60s -o "$text" "$TARGET" 2>"$BATS_TEST_TMPDIR/scan.err"
+	grep -q 'its io_uring requests cannot be listed' "$BATS_TEST_TMPDIR/scan.err"
+	tell
+	ended "$TARGET" 0
+}
+
 @test "census: blocks that may be lost are no all-clear, and lines fit 80 columns" {
 	start "$T/middle"
 	TARGET=$PID

@@ -135,6 +135,30 @@ patient() { attached --max-pause 60s "$@"; }
 	ended "$TARGET" 0
 }
 
+# has_uring: can a program use io_uring here, and heaptap list its requests?
+has_uring() {
+	local status=0
+	with_bpf_only "only BPF programs see the requests of an io_uring"
+	"$T/requests" >"$BATS_TEST_TMPDIR/trial" || status=$?
+	[ "$status" -ne 99 ] || skip "no io_uring here"
+}
+
+# bats test_tags=core
+@test "leaks: run and attach: io_uring requests, which only the kernel knows, hold their blocks" {
+	has_uring
+	traced -- "$T/requests"
+	judged
+	nothing_lost
+	kinds requests
+	patient "$TARGET"
+	built
+	detach
+	judged
+	nothing_lost
+	tell
+	ended "$TARGET" 0
+}
+
 # bats test_tags=full
 @test "leaks: run: descriptors of ended threads hold no argument, and no result that was fetched" {
 	local nr

@@ -244,6 +244,8 @@ int census_name_root(struct census_names *n, const struct scan_root *root, bool 
 		out->kind = "kernel";
 		if (root->where == KERNEL_SIGNAL_STACK)
 			snprintf(out->text, sizeof(out->text), "signal stack");
+		else if (root->where == KERNEL_REQUEST)
+			snprintf(out->text, sizeof(out->text), "io_uring request");
 		else if (root->where == KERNEL_TIMER)
 			snprintf(out->text, sizeof(out->text), "timer");
 		else

@@ -26,6 +26,8 @@
 #include "user/report/output.h"
 #include "user/scan/kernel_words.h"
 #include "user/source/alt_stacks.h"
+#include "user/source/listed_words.h"
+#include "user/source/uring_words.h"
 
 enum { MAX_OUTPUTS = 16 };
 
@@ -161,27 +163,41 @@ static int cmd_census_status(const struct options *o, const struct census *c, in
 }
 
 struct cmd_census_words {
-	const struct alt_stack_list *stacks;
+	const struct listed_words *listed;
 	pid_t pid;
 };
 
 /* struct kernel_words. */
-static int cmd_census_signal_stacks(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+static int cmd_census_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word, u32 where),
+				   void *add_ctx)
 {
 	const struct cmd_census_words *w = ctx;
 	int err = 0;
 
-	for (size_t i = 0; i < w->stacks->nr && !err; i++)
-		if (w->stacks->items[i].pid == w->pid)
-			err = add(add_ctx, w->stacks->items[i].start);
+	for (size_t i = 0; i < w->listed->nr && !err; i++) {
+		const struct listed_word *l = &w->listed->items[i];
+
+		if (l->pid == w->pid)
+			err = add(add_ctx, l->word,
+				  l->kind == LISTED_REQUEST ? KERNEL_REQUEST : KERNEL_SIGNAL_STACK);
+	}
 	return err;
 }
 
-static int cmd_census_take(struct census **out, pid_t pid, const struct options *o,
-			   const struct alt_stack_list *stacks)
+void census_list_words(struct listed_words *list, const pid_t *pids, size_t nr, const char *command)
 {
-	struct cmd_census_words words = { stacks, pid };
-	const struct kernel_words kernel = { &words, cmd_census_signal_stacks };
+	if (alt_stacks_list(list, pids, nr))
+		debug("%s: signal stacks cannot be listed: blocks that are such stacks may be called lost",
+		      command);
+	for (size_t i = 0; i < nr; i++)
+		uring_words_list(list, pids[i], command);
+}
+
+static int cmd_census_take(struct census **out, pid_t pid, const struct options *o,
+			   const struct listed_words *listed)
+{
+	struct cmd_census_words words = { listed, pid };
+	const struct kernel_words kernel = { &words, cmd_census_kernel_words };
 	const struct census_options co = { .way = o->snapshot,
 					   .nr_jobs = o->nr_jobs,
 					   .max_copy = o->max_copy,
@@ -196,15 +212,14 @@ static int cmd_census_take(struct census **out, pid_t pid, const struct options 
 int census_judge(const struct options *o, pid_t pid)
 {
 	struct census *c = NULL;
-	struct alt_stack_list stacks = { .items = NULL };
+	struct listed_words listed = { .items = NULL };
 	int status = STATUS_DONE, err = 0;
 	const struct scan_sum *of;
 	struct scan_result r;
 
-	if (alt_stacks_list(&stacks, &pid, 1))
-		debug("%s: PID %d: signal stacks cannot be listed", o->command->name, (int)pid);
-	err = cmd_census_take(&c, pid, o, &stacks);
-	free(stacks.items);
+	census_list_words(&listed, &pid, 1, o->command->name);
+	err = cmd_census_take(&c, pid, o, &listed);
+	free(listed.items);
 	if (err || !c->scan) {
 		warn("%s: PID %d: blocks from before the attach are not judged: %s", o->command->name,
 		     (int)pid,
@@ -229,7 +244,7 @@ int census_judge(const struct options *o, pid_t pid)
 }
 
 int census_process(const struct options *o, struct outputs *outs, pid_t pid,
-		   const struct alt_stack_list *stacks)
+		   const struct listed_words *listed)
 {
 	struct census *c = NULL;
 	char what[32];
@@ -237,7 +252,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid,
 
 	snprintf(what, sizeof(what), "scan: PID %d", (int)pid);
 	progress_begin(what);
-	err = cmd_census_take(&c, pid, o, stacks);
+	err = cmd_census_take(&c, pid, o, listed);
 	switch (err) {
 	case 0:
 		status = cmd_census_status(o, c, cmd_census_write_all(c, o, outs));

@@ -7,15 +7,18 @@
 #include "user/lib/types.h"
 
 struct options;
-struct alt_stack_list;
+struct listed_words;
 struct outputs;
 
+/* Add to @list what only the kernel has of the @nr processes @pids, before heaptap gives its rights away. */
+void census_list_words(struct listed_words *list, const pid_t *pids, size_t nr, const char *command);
+
 /*
- * Take a census of @pid, whose signal stacks are among @stacks, and write it to @outs. Returns an enum exit_status, and
- * has said why if it is no result.
+ * Take a census of @pid, whose words in the kernel are among @listed, and write it to @outs. Returns an enum
+ * exit_status, and has said why if it is no result.
  */
 int census_process(const struct options *o, struct outputs *outs, pid_t pid,
-		   const struct alt_stack_list *stacks);
+		   const struct listed_words *listed);
 
 /*
  * Judge all blocks of @pid by --fail-on definite, also those that no trace has seen, and log the result. STATUS_DONE,

@@ -17,7 +17,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/report/output.h"
 #include "user/session/ask.h"
-#include "user/source/alt_stacks.h"
+#include "user/source/listed_words.h"
 #include "user/target/target.h"
 
 /* Make the request, without the PID. */
@@ -118,7 +118,7 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 struct scanned {
 	pid_t *pids; /* owned */
 	size_t nr;
-	struct alt_stack_list stacks; /* for a census */
+	struct listed_words listed; /* for a census */
 };
 
 /* A census of each process. */
@@ -127,7 +127,7 @@ static int count_all(const struct options *o, struct outputs *outs, const struct
 	int status = STATUS_DONE;
 
 	for (size_t i = 0; i < of->nr; i++) {
-		int one = census_process(o, outs, of->pids[i], &of->stacks);
+		int one = census_process(o, outs, of->pids[i], &of->listed);
 
 		status = one > status ? one : status;
 	}
@@ -165,13 +165,6 @@ static int scan_all(const struct options *o, struct outputs *outs, struct ask_re
 	return count_all(o, outs, of);
 }
 
-/* Only the kernel knows signal stacks, and heaptap may not ask it any more. */
-static void cmd_scan_list_stacks(struct scanned *of)
-{
-	if (!IS_AGENT && alt_stacks_list(&of->stacks, of->pids, of->nr))
-		debug("scan: signal stacks cannot be listed: blocks that are such stacks may be called lost");
-}
-
 /* A filter of ours would take away the right to suspend that of a process. */
 static void drop_privileges(const struct scanned *of)
 {
@@ -200,13 +193,14 @@ int cmd_scan(const struct options *o)
 	} else if (!make_request(&request, o, outs)) {
 		err = target_find(o->targets.items[0], &of.pids, &of.nr);
 		if (!err) {
-			cmd_scan_list_stacks(&of);
+			if (!IS_AGENT)
+				census_list_words(&of.listed, of.pids, of.nr, "scan");
 			drop_privileges(&of);
 		}
 		status = err					  ? STATUS_NO_TARGET
 			 : !IS_AGENT && (o->census || o->callers) ? count_all(o, outs, &of)
 								  : scan_all(o, outs, &request, &of);
-		free(of.stacks.items);
+		free(of.listed.items);
 		free(of.pids);
 	}
 	if (core >= 0)

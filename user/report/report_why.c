@@ -153,6 +153,8 @@ static void report_why_print_root(FILE *out, const struct report *r, const struc
 			fputs("a timer, in the kernel", out);
 		else if (why->root_where == KERNEL_SIGNAL_STACK)
 			fputs("the kernel, as a signal stack", out);
+		else if (why->root_where == KERNEL_REQUEST)
+			fputs("the kernel, for an io_uring request", out);
 		else
 			fprintf(out, "the kernel, for descriptor %u (epoll)", why->root_where);
 		break;
@@ -281,7 +283,7 @@ static void report_why_json_root(struct json *j, const struct root_name *n, cons
 		json_string(j, "register", n->reg);
 	if (why->root_tid)
 		json_u64(j, "thread", (u64)why->root_tid);
-	if (why->root == ROOT_KERNEL && why->root_where < KERNEL_SIGNAL_STACK)
+	if (why->root == ROOT_KERNEL && why->root_where < KERNEL_REQUEST)
 		json_u64(j, "descriptor", why->root_where);
 	json_object_end(j);
 }

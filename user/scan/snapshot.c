@@ -261,9 +261,9 @@ static bool is_epoll(int dir, const char *fd)
 	return strcmp(link, "anon_inode:[eventpoll]") == 0;
 }
 
-static int add_signal_stack(void *ctx, taddr_t start)
+static int add_kernel_word(void *ctx, taddr_t value, u32 where)
 {
-	const struct snapshot_word word = { start, SNAPSHOT_KERNEL, KERNEL_SIGNAL_STACK };
+	const struct snapshot_word word = { value, SNAPSHOT_KERNEL, where };
 
 	return snapshot_add_word(ctx, &word);
 }
@@ -278,7 +278,7 @@ int snapshot_read_kernel_words(struct snapshot *s, const struct snapshot_options
 	snprintf(path, sizeof(path), "/proc/%d/timers", s->mem_tid);
 	err = add_words_of(s, path, "signal:", "/", KERNEL_TIMER);
 	if (!err && o->kernel)
-		err = o->kernel->read(o->kernel->ctx, add_signal_stack, s);
+		err = o->kernel->read(o->kernel->ctx, add_kernel_word, s);
 	if (err)
 		return err;
 	dir = open_descriptors(s->mem_tid);

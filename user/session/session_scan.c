@@ -19,7 +19,9 @@
 #include "user/session/session_stopper.h"
 #include "user/session/session_unwatched.h"
 #include "user/session/session_told.h"
+#include "user/source/listed_words.h"
 #include "user/source/source_tracer.h"
+#include "user/source/uring_words.h"
 
 /* A process that is about to end may wait. */
 static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
@@ -32,6 +34,7 @@ struct scanning {
 	struct scan *scan; /* borrowed; NULL = it takes no events yet */
 	int err;	   /* of an event that it took */
 	struct source_scan over_there;
+	struct listed_words listed; /* io_uring requests */
 };
 
 void session_scan_event(struct session *s, const struct process *p, const struct heap_event *ev)
@@ -310,29 +313,52 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	p->leaks = NULL;
 	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		session_books_init(&books, p, lo);
+		uring_words_list(&n->listed, p->target->pid, "scan");
+	}
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))
 		warn("scan: PID %d: out of memory", p->target->pid);
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		session_books_fini(&books);
+		free(n->listed.items);
+	}
 	p->is_price_known = true;
 	s->scanning = NULL;
 	if (lo->why)
 		session_told(s)->scan_over(s->source);
 }
 
+struct session_scan_adding {
+	int (*add)(void *add_ctx, taddr_t word, u32 where);
+	void *ctx;
+};
+
+static int session_scan_add_stack(void *ctx, taddr_t start)
+{
+	const struct session_scan_adding *a = ctx;
+
+	return a->add(a->ctx, start, KERNEL_SIGNAL_STACK);
+}
+
 /* struct kernel_words. */
-static int session_scan_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+static int session_scan_kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word, u32 where),
+				     void *add_ctx)
 {
 	const struct scanning *n = ctx;
 	const struct session *s = n->session;
-	int err = s->ops->kernel_words(s->source, n->process->target->pid, add, add_ctx);
+	struct session_scan_adding adding = { add, add_ctx };
+	int err = s->ops->kernel_words ? s->ops->kernel_words(s->source, n->process->target->pid,
+							      session_scan_add_stack, &adding)
+				       : 0;
 
 	if (err && err != -ENOMEM)
 		debug("scan: PID %d: cannot list signal stacks: %s", n->process->target->pid, strerror(-err));
-	return err == -ENOMEM ? err : 0;
+	err = err == -ENOMEM ? err : 0;
+	for (size_t i = 0; i < n->listed.nr && !err; i++)
+		err = add(add_ctx, n->listed.items[i].word, KERNEL_REQUEST);
+	return err;
 }
 
 static bool session_scan_has_stopper(const struct session_stopper *stopper, const struct process *p)
@@ -371,7 +397,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.drain = session_scan_drain,
 		.copying = session_scan_copying,
 		.aside = session_scan_aside,
-		.kernel = s->ops->kernel_words ? &kernel : NULL,
+		.kernel = IS_AGENT ? NULL : &kernel,
 	};
 	struct snapshot_holder holder;
 

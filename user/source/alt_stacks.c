@@ -11,9 +11,9 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/source/caps.h"
+#include "user/source/listed_words.h"
 #include "user/source/programs.h"
 #include "user/source/task_types.h"
 
@@ -147,21 +147,19 @@ static int alt_stacks_open(struct alt_stacks **out)
 }
 
 struct alt_stacks_listing {
-	struct alt_stack_list *list;
+	struct listed_words *list;
 	pid_t pid;
 };
 
 static int alt_stacks_add(void *ctx, taddr_t start)
 {
 	struct alt_stacks_listing *l = ctx;
+	const struct listed_word word = { start, LISTED_SIGNAL_STACK, l->pid };
 
-	if (array_reserve(l->list->items, l->list->max, l->list->nr + 1))
-		return -ENOMEM;
-	l->list->items[l->list->nr++] = (struct listed_alt_stack){ start, l->pid };
-	return 0;
+	return listed_words_add(l->list, &word);
 }
 
-int alt_stacks_list(struct alt_stack_list *list, const pid_t *pids, size_t nr)
+int alt_stacks_list(struct listed_words *list, const pid_t *pids, size_t nr)
 {
 	struct alt_stacks *a = NULL;
 	int err = alt_stacks_open(&a);

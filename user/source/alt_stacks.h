@@ -7,6 +7,7 @@
 #include "user/lib/types.h"
 
 struct alt_stacks;
+struct listed_words;
 struct alt_stack_fields;
 
 /*
@@ -26,19 +27,8 @@ void alt_stacks_free(struct alt_stacks *a); /* NULL is fine */
 int alt_stacks_read(const struct alt_stacks *a, pid_t pid, int (*add)(void *ctx, taddr_t start),
 		    void *ctx) __must_check;
 
-/* A signal stack of one of several processes. */
-struct listed_alt_stack {
-	taddr_t start;
-	pid_t pid;
-};
-
-struct alt_stack_list {
-	struct listed_alt_stack *items; /* owned: free() */
-	size_t nr, max;
-};
-
 /*
- * List those of the @nr processes @pids, once, by what is known of this kernel, or by its description of its types.
- * @list is empty before. 0; -EPERM without the rights for BPF; -ENOMEM; or another -errno. Not logged.
+ * Add those of the @nr processes @pids to @list, by what is known of this kernel, or by its description of its types.
+ * 0; -EPERM without the rights for BPF; -ENOMEM; or another -errno. Not logged.
  */
-int alt_stacks_list(struct alt_stack_list *list, const pid_t *pids, size_t nr) __must_check;
+int alt_stacks_list(struct listed_words *list, const pid_t *pids, size_t nr) __must_check;

@@ -7,4 +7,10 @@ bpf_object_start:
 	.incbin OBJECT
 bpf_object_end:
 	.byte 0
+	.balign 8
+	.global uring_object_start, uring_object_end
+uring_object_start:
+	.incbin URING_OBJECT
+uring_object_end:
+	.byte 0
 	.section .note.GNU-stack,"",@progbits

@@ -58,6 +58,11 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
+void programs_log_libbpf(void)
+{
+	libbpf_set_print(print_libbpf);
+}
+
 /* The size of a ring is a power of two and at least a page. */
 static u32 ring_size(u64 bytes)
 {
@@ -184,7 +189,7 @@ static int open_object(struct programs *p)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
 
-	libbpf_set_print(print_libbpf);
+	programs_log_libbpf();
 	p->obj = bpf_object__open_mem(bpf_object_start, bpf_object_end - bpf_object_start, &opts);
 	return p->obj ? 0 : -errno;
 }

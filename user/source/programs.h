@@ -46,6 +46,9 @@ struct programs {
 		slabs_fd, slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd, chosen_fd;
 };
 
+/* From now on messages of libbpf are seen with -v only. */
+void programs_log_libbpf(void);
+
 /* In a container the PIDs of the kernel are not ours: tell the programs which namespace is. */
 void programs_find_pid_namespace(struct source_config *config);
 
