@@ -262,6 +262,23 @@ busy_until() {
 	is .totals.allocs 7
 }
 
+# At other instructions the kernel may make a single step for each call, as in free of glibc: ten times as dear.
+# bats test_tags=core
+@test "auto: attach begins by the breakpoints that --backend bpf has" {
+	local places
+	stepping
+	attached --backend bpf "$TARGET"
+	places=$(text_differs "$TARGET")
+	detach
+	attached "$TARGET"
+	has_probes "$TARGET"
+	# Another heaptap that follows children has probes of its own in all processes, for a while.
+	wait_for eval '[ -z "$(comm -13 <(sort <<<"$places") <(text_differs "$TARGET" | sort))" ]' ||
+		{ diff <(echo "$places") <(text_differs "$TARGET"); return 1; }
+	detach
+	by bpf
+}
+
 # bats test_tags=full
 @test "auto: attach puts no code where a backend is named, or code is not wanted" {
 	local env

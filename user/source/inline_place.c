@@ -14,19 +14,6 @@
 #include "user/source/inline_source.h"
 #include "user/source/placing.h"
 
-static int inline_place_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
-{
-	struct inline_source *s = ctx;
-
-	if (first + nr > PIECE_MAX_PROBES)
-		return -ENOSPC;
-	memcpy(s->probes + first, probes, nr * sizeof(*probes));
-	/* Code makes no steps, and functions are told apart by the other flags (inline/shape.h). */
-	for (u32 i = first; i < first + nr; i++)
-		s->probes[i].flags &= (u8)~PROBE_STEPPED;
-	return 0;
-}
-
 static int inline_place_new_file(void *ctx, const struct module *m, struct elf *elf)
 {
 	(void)ctx;
@@ -185,7 +172,7 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 		return -EOPNOTSUPP;
 	if (has_shared && !s->options.joins_later)
 		return inline_place_decline(s, target, map, NULL);
-	err = sites && kept && own ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
+	err = sites && kept && own ? inline_sites_find(sites, &nr, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
 		return inline_place_decline(s, target, map, why);
 	if (!err && has_shared)
@@ -255,7 +242,6 @@ static bool is_in_copy(void *ctx, pid_t pid, taddr_t addr)
 struct probe_taker inline_place_taker(struct inline_source *s)
 {
 	return (struct probe_taker){ .ctx = s,
-				     .add_probes = inline_place_add_probes,
 				     .new_file = inline_place_new_file,
 				     .put_in = inline_place_put_in,
 				     .forget_range = inline_place_forget_range,
