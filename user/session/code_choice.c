@@ -153,7 +153,7 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 	for (size_t i = 0; i < nr; i++) {
 		struct process_pace *pace = session_pace(s, i, &nr);
 
-		if (pace && pace->awaits_code && !pace->is_settled && !pace->until_ns)
+		if (pace && session_awaits_code(s, pace))
 			code_choice_look(c, s, pace, now_ns, max_cost);
 	}
 }
