@@ -8,8 +8,10 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/call_price.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_source.h"
 #include "user/source/placing.h"
@@ -78,21 +80,25 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 	int err = inline_source_find(s, target->pid) ? 0
 						     : inline_source_add(s, target->pid, target->start_time);
 	struct inline_target *t = inline_source_find(s, target->pid);
+	char price[192] = "";
 
 	if (err)
 		return err;
+	if (t->rate.calls)
+		snprintf(price, sizeof(price), ": at least %s of its CPU time" CALL_PRICE_ADVICE,
+			 human_percent(call_price_permille(&t->rate, s->breakpoint_ns), 1000).text);
 	if (!can_decline(s, target->pid))
 		return inline_place_refuse(s, t, map, why);
 	log_line(!why		      ? LOG_DEBUG
 		 : s->options.is_auto ? LOG_INFO
 				      : LOG_WARN,
-		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer",
+		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer%s",
 		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid,
 		 why ? why : "as before",
 		 s->options.max_followed && s->life->has_shared && !s->options.joins_later
 			 ? ", and of later programs with its libraries,"
 			 : "",
-		 s->life->have_changed ? "breakpoints" : "BPF");
+		 s->life->have_changed ? "breakpoints" : "BPF", price);
 	t->sight = INLINE_WANTS_BPF;
 	s->has_declined = true;
 	return -EOPNOTSUPP;
