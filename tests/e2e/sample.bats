@@ -188,6 +188,29 @@ by_itself() {
 	exec 7>&-
 }
 
+# The kernel makes no second link at a guarded note without the place of its semaphore.
+@test "sample: a child of a program that is listened to loses the breakpoints at guarded notes (A16)" {
+	mkfifo line
+	exec 7<>line
+	start "$T/own_sampler-guarded" 1000 wait fork <line
+	target=$PID
+	wait_for says own_sampler-guarded ready
+	start "$HEAPTAP" attach --sample auto -o r.json "$target"
+	tap=$PID
+	wait_for grep -q attached heaptap.err
+	echo go >&7
+	wait_for grep -q '^[0-9]' own_sampler-guarded.out
+	child=$(tr -d " " <"/proc/$target/task/$target/children")
+	wait_for has_own_code "$child" || { echo "code of the child differs: $(text_differs "$child")"; return 1; }
+	has_probes "$target"
+	kill -INT "$tap"
+	ended "$tap" 0
+	untouched "$target"
+	echo end >&7
+	ended "$target" 0
+	exec 7>&-
+}
+
 @test "sample: where it cannot be, one line says so" {
 	run "$HEAPTAP" run --sample 64K -w r.heaptap -- true
 	[ "$status" -eq 2 ]

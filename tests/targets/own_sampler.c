@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * own_sampler ROUNDS [wait]: samples its blocks itself, one byte of 16 KiB, and tells of it by notes of otel_memory. It
- * loses a block of 2000 bytes in each 20th round, and prints the bytes that it has allocated, and those that are lost.
- * wait: begins after a line from stdin. Built with GUARDED, it samples only while somebody listens.
+ * own_sampler ROUNDS [wait [end|fork]]: samples its blocks itself, one byte of 16 KiB, and tells of it by notes of
+ * otel_memory. It loses a block of 2000 bytes in each 20th round, and prints the bytes that it has allocated, and those
+ * that are lost. wait: begins after a line from stdin. end: waits for one more at its end. fork: as end, and before its
+ * rounds it makes a child that does nothing. Built with GUARDED, it samples only while somebody listens.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 enum { DISTANCE = 16384, MOST = 1 << 16 };
 
@@ -92,6 +96,16 @@ static void release(void *p)
 	free(p);
 }
 
+/* A copy that ends with this process. */
+static void make_child(void)
+{
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
@@ -102,6 +116,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (argc > 2 && !fgets(line, sizeof(line), stdin))
 		return 1;
+	if (argc > 3 && !strcmp(argv[3], "fork"))
+		make_child();
 	for (unsigned long i = 0; i < rounds; i++) {
 		void *a = keep(900), *b = keep(100);
 

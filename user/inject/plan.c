@@ -179,7 +179,8 @@ static int plan_add_site(const struct planner *p, size_t at)
 	memcpy(plan->stubs + offset, hook.stub, sizeof(hook.stub));
 	memcpy(hop.new, hook.from_hop, sizeof(hop.new));
 	patch.addr = hook.addr;
-	patch.displaced = hook.displaced;
+	patch.displaced = (u16)hook.displaced;
+	patch.closed = patch.displaced > site->seen_at ? patch.displaced : site->seen_at + 1;
 	patch.len = hook.len;
 	memcpy(patch.old, hook.old, sizeof(patch.old));
 	memcpy(patch.new, hook.new, sizeof(patch.new));

@@ -29,7 +29,8 @@ enum {
 
 struct inject_patch {
 	taddr_t addr;
-	u32 displaced; /* bytes whose instructions were moved */
+	u16 displaced; /* bytes whose instructions were moved */
+	u16 closed; /* bytes from addr on: no thread may be behind the first one while the jump is put in */
 	u8 old[CODE_MAX_JUMP], new[CODE_MAX_JUMP];
 	u8 len;	   /* of old and new */
 	u8 is_hop; /* 1 = in padding, where no code runs but from another patch */
@@ -87,8 +88,9 @@ struct inject_site {
 	taddr_t start; /* of the function, for PIECE_RET; else addr */
 	u64 len;       /* bytes of code from start */
 	u64 room;      /* bytes behind these that belong to no function, at most INJECT_MAX_ROOM */
-	taddr_t hop;   /* bytes near addr that belong to no function, for a jump; 0 = the function has room */
-	u32 nr_hops;   /* places that were tried for it */
+	u16 seen_at; /* bytes from addr to where breakpoints see the call: nothing saw one that is between */
+	taddr_t hop; /* bytes near addr that belong to no function, for a jump; 0 = the function has room */
+	u32 nr_hops; /* places that were tried for it */
 	u32 index;
 	u32 kind; /* enum piece_kind */
 	struct call_probe call;

@@ -60,7 +60,7 @@ int inject_refuse(struct injection *in)
 static bool is_in_patch(const struct inject_patch *patches, size_t nr, u64 word)
 {
 	for (size_t i = 0; i < nr; i++)
-		if (word > patches[i].addr && word < patches[i].addr + patches[i].displaced)
+		if (word > patches[i].addr && word < patches[i].addr + patches[i].closed)
 			return true;
 	return false;
 }

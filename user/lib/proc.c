@@ -60,6 +60,25 @@ ssize_t proc_read_text(const char *path, char *buf, size_t size)
 	return n;
 }
 
+bool proc_read_number(const char *dir, const char *name, const char *key, u64 *out)
+{
+	auto_fclose FILE *f = NULL;
+	char path[PATH_MAX], line[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		size_t len = key ? strlen(key) : 0;
+		char *end;
+
+		if (key && strncmp(line, key, len) != 0)
+			continue;
+		*out = strtoull(line + len, &end, 10);
+		return end != line + len;
+	}
+	return false;
+}
+
 /* Read a file of /proc/@pid. Returns its length or -errno as the readers do. */
 static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size)
 {

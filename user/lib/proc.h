@@ -101,3 +101,6 @@ int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type) __must_check;
  * newlines removed. Returns its length or -errno.
  */
 ssize_t proc_read_text(const char *path, char *buf, size_t size) __must_check;
+
+/* The number behind @key in the file @dir/@name; NULL: the only number of the file. False: it has none. */
+bool proc_read_number(const char *dir, const char *name, const char *key, u64 *out);

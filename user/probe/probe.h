@@ -69,7 +69,6 @@ struct probe_options {
 	bool wants_tracers;	/* find ptrace() */
 	bool wants_end;		/* find _exit() */
 	bool wants_exits;	/* find exit(), clone() and the functions of LeakSanitizer */
-	bool is_at_entry;	/* probes are at the first instruction of a function */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool only_workers; /* no probes in functions that have another probed one do the work */
 	bool only_sampler; /* nor in any: notes tell of the blocks that programs sample (user/probe/own_sampler.h) */

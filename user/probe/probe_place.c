@@ -106,7 +106,7 @@ static bool is_loop_target(const struct body *b, u64 place)
  * registers and its return address at the stack pointer, otherwise at the entry. The instruction may be a branch, but
  * no branch may come before it.
  */
-static void probe_place_find_place(struct probe_site *site, const struct body *b, bool is_at_entry)
+static void probe_place_find_place(struct probe_site *site, const struct body *b)
 {
 	struct insn insn;
 	u8 held[5] = { 0, 1, 2, 4, 8 };
@@ -115,7 +115,7 @@ static void probe_place_find_place(struct probe_site *site, const struct body *b
 		site->arg_at[i] = i;
 	site->place = site->start;
 	site->is_emulated = false;
-	for (size_t at = 0; !is_at_entry && at < MAX_PROLOGUE && body_insn(b, at, &insn); at += insn.length) {
+	for (size_t at = 0; at < MAX_PROLOGUE && body_insn(b, at, &insn); at += insn.length) {
 		if (insn.is_emulated) {
 			if (at && is_loop_target(b, b->start + at))
 				return;
@@ -513,7 +513,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	if (err)
 		return err;
 	limit_end(site, seg, &b);
-	probe_place_find_place(site, &b, options->is_at_entry);
+	probe_place_find_place(site, &b);
 	site->flags = find_flags(site, elf, list, options, &b);
 	is_own = is_own_operator(site, list);
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */

@@ -8,32 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/cgroup_memory.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
 enum { MAX_PATH = 4096, MAX_LEVELS = 64 };
-
-/* The number behind @key in the file @dir/@name; NULL: the only number of the file. False: it has none. */
-static bool snapshot_price_read_number(const char *dir, const char *name, const char *key, u64 *out)
-{
-	auto_fclose FILE *f = NULL;
-	char path[MAX_PATH + 64], line[256];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		size_t len = key ? strlen(key) : 0;
-		char *end;
-
-		if (key && strncmp(line, key, len) != 0)
-			continue;
-		*out = strtoull(line + len, &end, 10);
-		return end != line + len;
-	}
-	return false;
-}
 
 /*
  * Directory of the cgroup of @pid in the hierarchy @name, which is mounted at @mount: "memory" of the first version,
@@ -73,37 +54,14 @@ static bool go_up(char dir[MAX_PATH])
 	return true;
 }
 
-/* The files of a cgroup that counts memory. */
-struct memory_files {
-	const char *max, *now,
-		*spare; /* spare: the key in memory.stat of pages of files that are not in use */
-};
-
-static const struct memory_files second_version = { "memory.max", "memory.current", "inactive_file " };
-static const struct memory_files first_version = { "memory.limit_in_bytes", "memory.usage_in_bytes",
-						   "total_inactive_file " };
-
-/* The memory that cgroup @dir itself has left. Pages of files that it does not use can be given back. */
-static u64 room_of(const char *dir, const struct memory_files *f)
-{
-	u64 max, now, spare = 0;
-
-	if (!snapshot_price_read_number(dir, f->max, NULL, &max) ||
-	    !snapshot_price_read_number(dir, f->now, NULL, &now))
-		return UINT64_MAX;
-	if (!snapshot_price_read_number(dir, "memory.stat", f->spare, &spare))
-		spare = 0;
-	now -= spare < now ? spare : now;
-	return max > now ? max - now : 0;
-}
-
 /* The least that @dir and those above it have left. */
-static u64 least_room(char dir[MAX_PATH], const struct memory_files *f)
+static u64 least_room(char dir[MAX_PATH], enum cgroup_version version)
 {
 	u64 room = UINT64_MAX;
 
 	for (int i = 0; i < MAX_LEVELS; i++) {
-		u64 here = room_of(dir, f);
+		struct cgroup_memory m;
+		u64 here = cgroup_memory_read(&m, dir, version) ? m.max - m.used : UINT64_MAX;
 
 		room = here < room ? here : room;
 		if (!go_up(dir))
@@ -117,11 +75,11 @@ u64 snapshot_price_room(pid_t pid)
 	char dir[MAX_PATH];
 	u64 room = UINT64_MAX, kib, here;
 
-	if (snapshot_price_read_number("/proc", "meminfo", "MemAvailable:", &kib))
+	if (proc_read_number("/proc", "meminfo", "MemAvailable:", &kib))
 		room = kib << 10;
-	here = find_cgroup(pid, "0", "", dir) ? least_room(dir, &second_version) : UINT64_MAX;
+	here = find_cgroup(pid, "0", "", dir) ? least_room(dir, CGROUP_SECOND) : UINT64_MAX;
 	room = here < room ? here : room;
-	here = find_cgroup(pid, "memory", "/memory", dir) ? least_room(dir, &first_version) : UINT64_MAX;
+	here = find_cgroup(pid, "memory", "/memory", dir) ? least_room(dir, CGROUP_FIRST) : UINT64_MAX;
 	return here < room ? here : room;
 }
 
@@ -134,8 +92,8 @@ static bool may_fork(pid_t pid)
 	if (!find_cgroup(pid, "0", "", dir))
 		return true;
 	for (int i = 0; i < MAX_LEVELS; i++) {
-		if (snapshot_price_read_number(dir, "pids.max", NULL, &max) &&
-		    snapshot_price_read_number(dir, "pids.current", NULL, &now) && now >= max)
+		if (proc_read_number(dir, "pids.max", NULL, &max) &&
+		    proc_read_number(dir, "pids.current", NULL, &now) && now >= max)
 			return false;
 		if (!go_up(dir))
 			break;

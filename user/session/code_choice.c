@@ -59,13 +59,14 @@ static struct human code_share(const struct load *l)
 }
 
 static void code_choice_tell(struct code_choice *c, const struct process_pace *pace, const struct load *l,
-			     bool is_code)
+			     bool is_dear, bool is_code)
 {
 	u64 rate = l->time_ns ? (u64)((double)l->calls * 1e9 / (double)l->time_ns) : 0;
 
-	if (c->has_told && !is_code)
+	if (!is_code && (is_dear ? c->has_told_dear : c->has_told))
 		return;
 	c->has_told = true;
+	c->has_told_dear |= is_dear && !is_code;
 	/* With --follow there may be a thousand children: one line tells of the first. */
 	if (is_code)
 		log_line(c->put && c->has_told_code ? LOG_DEBUG : LOG_INFO,
@@ -77,8 +78,9 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
 		     human_count(rate).text, rate == 1 ? "" : "s");
 	else
-		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
-		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
+		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time%s",
+		     pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
+		     is_dear ? CALL_PRICE_ADVICE : "");
 	c->has_told_code |= is_code;
 }
 
@@ -95,8 +97,8 @@ static void code_choice_choose(struct code_choice *c, struct session *s, struct 
 	if (is_dear)
 		pace->next_try_ns = clock_now_ns() + (try_again_ns << pace->nr_tries++);
 	pace->is_settled = is_dear && (err != -EAGAIN || pace->nr_tries == MAX_TRIES);
-	if (err != -EAGAIN)
-		code_choice_tell(c, pace, l, !err);
+	if (err != -EAGAIN || pace->is_settled)
+		code_choice_tell(c, pace, l, is_dear, !err);
 }
 
 /*
@@ -146,14 +148,16 @@ void code_choice_round(struct code_choice *c, struct session *s, u32 max_cost, b
 	if (!max_cost || now_ns < c->next_ns || !session_may_put_code(s))
 		return;
 	if (!c->begin_ns)
-		*c = (struct code_choice){
-			.begin_ns = now_ns, .has_told = is_quiet, .put = c->put, .ctx = c->ctx
-		};
+		*c = (struct code_choice){ .begin_ns = now_ns,
+					   .has_told = is_quiet,
+					   .has_told_dear = is_quiet,
+					   .put = c->put,
+					   .ctx = c->ctx };
 	c->next_ns = now_ns + (now_ns < c->begin_ns + early_ns ? early_look_ns : look_ns);
 	for (size_t i = 0; i < nr; i++) {
 		struct process_pace *pace = session_pace(s, i, &nr);
 
-		if (pace && pace->awaits_code && !pace->is_settled && !pace->until_ns)
+		if (pace && session_awaits_code(s, pace))
 			code_choice_look(c, s, pace, now_ns, max_cost);
 	}
 }

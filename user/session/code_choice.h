@@ -13,6 +13,7 @@ struct session;
 struct code_choice {
 	u64 begin_ns, next_ns; /* the first look; the next one */
 	bool has_told;	       /* what was chosen first */
+	bool has_told_dear;    /* that breakpoints stay in a process for which they are dear */
 	bool has_told_code;    /* that a process has code */
 	/* With --follow: as session_put_code(), and be the ptracer of the process then. NULL: that itself. */
 	int (*put)(void *ctx, struct session *s, pid_t pid);

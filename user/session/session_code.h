@@ -12,7 +12,7 @@ struct session;
 /* Can session_put_code() do anything? */
 bool session_may_put_code(const struct session *s);
 
-/* Code may yet take the place of the breakpoints of the process @pace, and end what they cost. */
+/* Code may yet take the place of the breakpoints of the process @pace, which does not rest, and end what they cost. */
 bool session_awaits_code(const struct session *s, const struct process_pace *pace);
 
 /*

@@ -20,9 +20,9 @@ enum { PAUSE_NS = 1000000000, PAUSE_FACTOR = 50 };
 struct copies_file {
 	dev_t dev;
 	ino_t ino;
-	int fd;	      /* owned */
-	u64 *offsets; /* owned */
-	size_t nr, max;
+	int fd;			   /* owned */
+	u64 *offsets, *semaphores; /* owned; as in struct link_group */
+	size_t nr, max, max_semaphores;
 };
 
 static struct copies_file *copies_find_file(const struct copies *c, const struct stat *st)
@@ -69,38 +69,49 @@ int copies_note(struct copies *c, const struct link_group *g)
 	if (err || !f)
 		return err;
 	err = array_reserve(f->offsets, f->max, f->nr + g->nr);
-	for (size_t i = 0; i < g->nr && !err; i++)
-		if (!has_place(f, g->offsets[i]))
-			f->offsets[f->nr++] = g->offsets[i];
+	err = err ? err : array_reserve(f->semaphores, f->max_semaphores, f->nr + g->nr);
+	for (size_t i = 0; i < g->nr && !err; i++) {
+		if (has_place(f, g->offsets[i]))
+			continue;
+		f->semaphores[f->nr] = g->semaphores ? g->semaphores[i] : 0;
+		f->offsets[f->nr++] = g->offsets[i];
+	}
 	return err;
 }
 
-static int sweep_files(const struct copies *c, struct link_set *set, const struct programs *p)
+/* Returns how many files could not be swept, *@err: why the last one. */
+static size_t sweep_files(const struct copies *c, struct link_set *set, const struct programs *p, int *err)
 {
-	int err = 0;
+	size_t nr_failed = 0;
 
-	for (size_t i = 0; i < c->nr_files && !err; i++) {
+	for (size_t i = 0; i < c->nr_files; i++) {
 		const struct copies_file *f = &c->files[i];
 		/* Any program that is loaded does: the link sees a process of heaptap only. */
-		const struct link_group g = {
-			.program = PROGRAM_MAPS_CHANGED, .fd = f->fd, .offsets = f->offsets, .nr = f->nr
-		};
+		const struct link_group g = { .program = PROGRAM_MAPS_CHANGED,
+					      .fd = f->fd,
+					      .offsets = f->offsets,
+					      .semaphores = f->semaphores,
+					      .nr = f->nr };
+		int failed = link_set_touch(set, p, &g);
 
-		err = link_set_touch(set, p, &g);
+		nr_failed += failed != 0;
+		*err = failed ? failed : *err;
 	}
-	return err;
+	return nr_failed;
 }
 
 void copies_sweep(struct copies *c, struct link_set *set, const struct programs *p, u32 nr_made)
 {
 	u64 start_ns = clock_now_ns(), taken_ns;
-	int err;
+	size_t nr_failed;
+	int err = 0;
 
 	if (nr_made == c->nr_swept || start_ns < c->next_ns)
 		return;
-	err = sweep_files(c, set, p);
-	if (err)
-		debug("bpf: copies of targets keep their probes for now: %s", strerror(-err));
+	nr_failed = sweep_files(c, set, p, &err);
+	if (nr_failed)
+		debug("bpf: copies of targets keep their probes in %zu of %zu files for now: %s", nr_failed,
+		      c->nr_files, strerror(-err));
 	else
 		c->nr_swept = nr_made;
 	taken_ns = clock_now_ns() - start_ns;
@@ -112,6 +123,7 @@ void copies_fini(struct copies *c)
 	for (size_t i = 0; i < c->nr_files; i++) {
 		close(c->files[i].fd);
 		free(c->files[i].offsets);
+		free(c->files[i].semaphores);
 	}
 	free(c->files);
 }

@@ -8,24 +8,13 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/call_price.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_source.h"
 #include "user/source/placing.h"
-
-static int inline_place_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
-{
-	struct inline_source *s = ctx;
-
-	if (first + nr > PIECE_MAX_PROBES)
-		return -ENOSPC;
-	memcpy(s->probes + first, probes, nr * sizeof(*probes));
-	/* Code makes no steps, and functions are told apart by the other flags (inline/shape.h). */
-	for (u32 i = first; i < first + nr; i++)
-		s->probes[i].flags &= (u8)~PROBE_STEPPED;
-	return 0;
-}
 
 static int inline_place_new_file(void *ctx, const struct module *m, struct elf *elf)
 {
@@ -91,21 +80,25 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 	int err = inline_source_find(s, target->pid) ? 0
 						     : inline_source_add(s, target->pid, target->start_time);
 	struct inline_target *t = inline_source_find(s, target->pid);
+	char price[192] = "";
 
 	if (err)
 		return err;
+	if (t->rate.calls)
+		snprintf(price, sizeof(price), ": at least %s of its CPU time" CALL_PRICE_ADVICE,
+			 human_percent(call_price_permille(&t->rate, s->breakpoint_ns), 1000).text);
 	if (!can_decline(s, target->pid))
 		return inline_place_refuse(s, t, map, why);
 	log_line(!why		      ? LOG_DEBUG
 		 : s->options.is_auto ? LOG_INFO
 				      : LOG_WARN,
-		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer",
+		 "%s: %s: PID %d: %s: all calls of this process%s are seen by %s, which takes longer%s",
 		 s->options.is_auto ? "auto" : "inline", map->module->path, target->pid,
 		 why ? why : "as before",
 		 s->options.max_followed && s->life->has_shared && !s->options.joins_later
 			 ? ", and of later programs with its libraries,"
 			 : "",
-		 s->life->have_changed ? "breakpoints" : "BPF");
+		 s->life->have_changed ? "breakpoints" : "BPF", price);
 	t->sight = INLINE_WANTS_BPF;
 	s->has_declined = true;
 	return -EOPNOTSUPP;
@@ -185,7 +178,7 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 		return -EOPNOTSUPP;
 	if (has_shared && !s->options.joins_later)
 		return inline_place_decline(s, target, map, NULL);
-	err = sites && kept && own ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
+	err = sites && kept && own ? inline_sites_find(sites, &nr, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
 		return inline_place_decline(s, target, map, why);
 	if (!err && has_shared)
@@ -255,7 +248,6 @@ static bool is_in_copy(void *ctx, pid_t pid, taddr_t addr)
 struct probe_taker inline_place_taker(struct inline_source *s)
 {
 	return (struct probe_taker){ .ctx = s,
-				     .add_probes = inline_place_add_probes,
 				     .new_file = inline_place_new_file,
 				     .put_in = inline_place_put_in,
 				     .forget_range = inline_place_forget_range,

@@ -21,9 +21,20 @@ enum {
 	CODE_ALIGNMENT = 16,
 };
 
+/* @site as the piece sees it: at the first instruction of the function, and without single steps. */
+static struct call_probe probe_at_start(const struct probe_site *site)
+{
+	struct probe_site at = *site;
+
+	at.place = site->start;
+	at.is_emulated = true;
+	for (u8 i = 0; i < ARRAY_SIZE(at.arg_at); i++)
+		at.arg_at[i] = i;
+	return probe_site_describe(&at);
+}
+
 /* Fill in *@out as @point asks for. False: the piece needs nothing there. */
-static bool site_of(const struct call_probe *probes, const struct probed_file *f,
-		    const struct probe_point *point, struct inject_site *out)
+static bool site_of(const struct probed_file *f, const struct probe_point *point, struct inject_site *out)
 {
 	static const enum piece_kind kinds[] = { [POINT_INTERNAL_CALL] = PIECE_INTERNAL_CALL,
 						 [POINT_FREE] = PIECE_FREE,
@@ -45,13 +56,14 @@ static bool site_of(const struct call_probe *probes, const struct probed_file *f
 					     .name = "_exit" };
 		return true;
 	}
-	*out = (struct inject_site){ .addr = point->vaddr,
-				     .start = is_ret ? site->start : point->vaddr,
+	*out = (struct inject_site){ .addr = is_call || is_ret ? point->vaddr : site->start,
+				     .start = is_call ? point->vaddr : site->start,
 				     .len = is_call ? code_native()->jump_bytes : site->end - site->start,
 				     .index = f->first_probe + nr,
 				     .kind = kinds[point->kind],
-				     .call = probes[f->first_probe + nr],
+				     .call = probe_at_start(site),
 				     .name = site->row->name };
+	out->seen_at = is_call || is_ret ? 0 : (u16)(point->vaddr - site->start);
 	return true;
 }
 
@@ -68,14 +80,14 @@ static void move_to_function_of_ret(const struct elf *elf, struct inject_site *s
 	site->len = end - start;
 }
 
-static int list_sites(struct inject_site *sites, size_t *nr, const struct call_probe *probes,
-		      const struct probed_file *f, const struct elf *elf)
+static int list_sites(struct inject_site *sites, size_t *nr, const struct probed_file *f,
+		      const struct elf *elf)
 {
 	for (u32 i = 0; i < f->nr_points; i++) {
 		struct inject_site *site = &sites[*nr];
 		int err;
 
-		if (!site_of(probes, f, &f->points[i], site))
+		if (!site_of(f, &f->points[i], site))
 			continue;
 		move_to_function_of_ret(elf, site);
 		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
@@ -226,17 +238,16 @@ static bool is_convertible(const struct inject_site *sites, size_t nr, const str
 }
 
 /* The end of calls of function @index is seen where they return to, and no longer at its ret instructions. */
-static void see_at_return(struct inject_site *sites, size_t *nr, struct call_probe *probes, u32 index)
+static void see_at_return(struct inject_site *sites, size_t *nr, u32 index)
 {
 	size_t kept = 0;
 
-	probes[index].flags |= PROBE_AT_RETURN;
 	for (size_t i = 0; i < *nr; i++) {
 		if (sites[i].index == index && sites[i].kind == PIECE_RET)
 			continue;
 		sites[kept] = sites[i];
 		if (sites[kept].index == index)
-			sites[kept].call = probes[index];
+			sites[kept].call.flags |= PROBE_AT_RETURN;
 		kept++;
 	}
 	*nr = kept;
@@ -258,14 +269,14 @@ static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf
 	return err;
 }
 
-int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *probes,
-		      const struct probed_file *f, struct elf *elf, char why[INJECT_WHY_LEN])
+int inline_sites_find(struct inject_site *out, size_t *nr, const struct probed_file *f, struct elf *elf,
+		      char why[INJECT_WHY_LEN])
 {
 	size_t bad;
 	int err;
 
 	*nr = 0;
-	err = list_sites(out, nr, probes, f, elf);
+	err = list_sites(out, nr, f, elf);
 	while (!err && *nr) {
 		err = try_sites(out, *nr, elf, &bad, why);
 		if (err != -EOPNOTSUPP)
@@ -276,7 +287,7 @@ int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *pr
 		if (out[bad].kind == PIECE_END)
 			out[bad] = out[--*nr];
 		else if (is_convertible(out, *nr, &out[bad], f))
-			see_at_return(out, nr, probes, out[bad].index);
+			see_at_return(out, nr, out[bad].index);
 		else if (!find_hop(&out[bad], elf))
 			return -ENOTSUP;
 	}

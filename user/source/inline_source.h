@@ -20,7 +20,6 @@ struct inline_source {
 	struct source *below; /* owned; of life->ops */
 	struct guard *guard;
 	struct guard_tracer tracer;	/* of the guard */
-	struct call_probe *probes;	/* owned; PIECE_MAX_PROBES */
 	struct inline_target **targets; /* owned, and each; changed under the lock */
 	size_t nr_targets;
 	const struct sink *sink; /* during poll */

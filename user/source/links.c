@@ -168,7 +168,8 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 
 int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g)
 {
-	return ask_for_places(set, p, g, (struct keeper_request){ .op = KEEPER_TOUCH });
+	return ask_for_places(set, p, g,
+			      (struct keeper_request){ .op = KEEPER_TOUCH, .has_semaphores = g->semaphores });
 }
 
 /* The entry of @pid, or NULL. 0: a free entry. */

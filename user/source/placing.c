@@ -540,6 +540,15 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 	return nr;
 }
 
+/* Where the function begins in whose first instructions @point is; @point where it is elsewhere. */
+static u64 placing_start_of(const struct probed_file *f, const struct probe_point *point)
+{
+	bool is_entry =
+		point->kind == POINT_FREE || point->kind == POINT_RETURN || point->kind == POINT_ALLOC;
+
+	return is_entry ? f->list.sites[point->probe - f->first_probe].start : point->vaddr;
+}
+
 bool placing_is_at_start(const struct placing *p, const struct target *t, taddr_t pc)
 {
 	/* A jump and the instruction that its last byte lies in, on x86. */
@@ -550,9 +559,12 @@ bool placing_is_at_start(const struct placing *p, const struct target *t, taddr_
 		const struct probed_file *f =
 			pc >= map->start && pc < map->end ? placed_file(p, t, map) : NULL;
 
-		for (u32 k = 0; f && k < f->nr_points && f->points[k].kind < POINT_NOTE; k++)
-			if (pc - f->points[k].vaddr - map->bias - 1 < START_BYTES)
+		for (u32 k = 0; f && k < f->nr_points && f->points[k].kind < POINT_NOTE; k++) {
+			u64 start = placing_start_of(f, &f->points[k]);
+
+			if (pc - start - map->bias - 1 < f->points[k].vaddr - start + START_BYTES)
 				return true;
+		}
 	}
 	return false;
 }

@@ -25,7 +25,6 @@ enum { PROBE_TAKER_DECLINES = 1, PROBE_TAKER_COUNTS = 2 };
  */
 struct probe_taker {
 	void *ctx; /* borrowed */
-	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);
 	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
 	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
 		      const struct probed_file *f, struct elf *elf);

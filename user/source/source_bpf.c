@@ -267,7 +267,6 @@ static void choose_probes(const struct bpf_source *s, struct placing_options *pl
 
 	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
 	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
-	placing->probes.is_at_entry = o->taker;
 	placing->probes.sees_system_calls = s->config.mapping.mmap_fn;
 	/* A thread that waits has one CPU, and heaptap needs another one. */
 	placing->probes.wants_end = o->wants_end && s->programs.has_loop && !s->config.max_followed &&

@@ -24,9 +24,6 @@ static int source_bpf_place_add_probes(void *ctx, u32 first, const struct call_p
 {
 	const struct bpf_source *s = ctx;
 
-	if (s->options.taker && s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr))
-		return -ENOSPC;
-	/* A taker may decline. */
 	for (u32 i = 0; i < nr; i++) {
 		u32 index = first + i;
 

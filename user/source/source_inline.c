@@ -165,7 +165,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 {
 	struct inline_source *s = calloc(1, sizeof(*s));
 	struct source_options below = *options;
-	int err = -ENOMEM;
+	int err;
 
 	if (!s)
 		return -ENOMEM;
@@ -175,9 +175,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	s->taker = inline_place_taker(s);
 	pthread_mutex_init(&s->lock, NULL);
 	below.taker = &s->taker;
-	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
-	if (s->probes)
-		err = inline_life_open(s, &below, caps);
+	err = inline_life_open(s, &below, caps);
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
 					options->sample_bytes >= FEW_SAMPLES ? RARE_LOOK_NS : LOOK_NS,
@@ -733,7 +731,6 @@ static void source_inline_free(struct source *source)
 		s->life->ops->free(s->below);
 	pthread_mutex_destroy(&s->lock);
 	free(s->targets);
-	free(s->probes);
 	free(s);
 }
 

@@ -263,7 +263,6 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	/* Calls whose ret instructions are not known are seen to end at their return addresses. */
 	placing.probes.no_uretprobe = !has_taker(s);
 	placing.probes.has_return_places = !has_taker(s);
-	placing.probes.is_at_entry = has_taker(s);
 	placing.probes.wants_exits = true;
 	placing_init(&s->placing, has_taker(s) ? &ptrace_place_for_taker : &ptrace_place, s, &placing);
 	err = guardian_new(&s->guardian, &to, ring_bytes);

@@ -72,10 +72,7 @@ static int source_ptrace_taker_begin_walks(struct ptrace_source *s, const struct
 
 static int source_ptrace_taker_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
 {
-	const struct ptrace_source *s = ctx;
-	int err = s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr);
-
-	return err ? err : ptrace_place.add_probes(ctx, first, probes, nr);
+	return ptrace_place.add_probes(ctx, first, probes, nr);
 }
 
 static int source_ptrace_taker_add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)

@@ -8,41 +8,21 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "user/lib/cleanup.h"
+#include "user/lib/cgroup_memory.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_limit.h"
 #include "user/system/cgroup.h"
 
-enum { PATH_BYTES = 4096, TEXT_BYTES = 16384 };
+enum { PATH_BYTES = 4096 };
 
-/* The files of a group that counts memory, in the second and the first version of control groups. */
-static const struct version {
+static const struct hierarchy {
 	enum cgroup_kind kind;
-	const char *root, *max, *used, *cache; /* cache: the key in memory.stat of what can be taken back */
-} versions[] = {
-	{ CGROUP_UNIFIED, "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
-	{ CGROUP_MEMORY, "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-	  "total_inactive_file " },
+	enum cgroup_version version;
+	const char *root;
+} hierarchies[] = {
+	{ CGROUP_UNIFIED, CGROUP_SECOND, "/sys/fs/cgroup" },
+	{ CGROUP_MEMORY, CGROUP_FIRST, "/sys/fs/cgroup/memory" },
 };
-
-/* The number in @dir/@name behind @key ("" = the first one). False: there is none. */
-static bool limit_read_number(const char *dir, const char *name, const char *key, u64 *out)
-{
-	auto_free char *text = malloc(TEXT_BYTES);
-	char path[PATH_BYTES + 64];
-	const char *at;
-	char *end;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (!text || proc_read_text(path, text, TEXT_BYTES) < 0)
-		return false;
-	at = strstr(text, key);
-	if (!at)
-		return false;
-	at += strlen(key);
-	*out = strtoull(at, &end, 10);
-	return end != at;
-}
 
 static void limit_take(struct limit *l, enum limit_kind kind, u64 max, u64 used)
 {
@@ -53,24 +33,19 @@ static void limit_take(struct limit *l, enum limit_kind kind, u64 max, u64 used)
 }
 
 /* The group and all above it: each may have a limit. */
-static void take_groups(struct limit *l, const struct version *v, const char *group)
+static void take_groups(struct limit *l, const struct hierarchy *h, const char *group)
 {
-	const u64 no_limit = 1ULL << 60;
 	char dir[PATH_BYTES];
-	size_t root = strlen(v->root);
+	size_t root = strlen(h->root);
 
-	if (strstr(group, "..") || (size_t)snprintf(dir, sizeof(dir), "%s%s", v->root, group) >= sizeof(dir))
+	if (strstr(group, "..") || (size_t)snprintf(dir, sizeof(dir), "%s%s", h->root, group) >= sizeof(dir))
 		return;
 	for (;;) {
-		u64 max, used, cache = 0;
+		struct cgroup_memory m;
 		char *slash;
 
-		if (limit_read_number(dir, v->max, "", &max) && max < no_limit &&
-		    limit_read_number(dir, v->used, "", &used)) {
-			if (!limit_read_number(dir, "memory.stat", v->cache, &cache) || cache > used)
-				cache = 0;
-			limit_take(l, LIMIT_CGROUP, max, used - cache);
-		}
+		if (cgroup_memory_read(&m, dir, h->version))
+			limit_take(l, LIMIT_CGROUP, m.max, m.used);
 		slash = strrchr(dir, '/');
 		if (!slash || (size_t)(slash - dir) < root)
 			return;
@@ -95,10 +70,10 @@ static void take_machine(struct limit *l)
 {
 	u64 total = 0, available = 0, swap = 0;
 
-	if (!limit_read_number("/proc", "meminfo", "MemTotal:", &total) ||
-	    !limit_read_number("/proc", "meminfo", "MemAvailable:", &available))
+	if (!proc_read_number("/proc", "meminfo", "MemTotal:", &total) ||
+	    !proc_read_number("/proc", "meminfo", "MemAvailable:", &available))
 		return;
-	if (!limit_read_number("/proc", "meminfo", "SwapFree:", &swap))
+	if (!proc_read_number("/proc", "meminfo", "SwapFree:", &swap))
 		swap = 0;
 	limit_take_machine(l, total * 1024, available * 1024, swap * 1024);
 }
@@ -108,9 +83,9 @@ struct limit limit_read(pid_t pid, u64 size)
 	struct limit l = { LIMIT_NONE };
 	char group[PATH_BYTES];
 
-	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-		if (!cgroup_read(pid, versions[i].kind, group, sizeof(group)))
-			take_groups(&l, &versions[i], group);
+	for (size_t i = 0; i < ARRAY_SIZE(hierarchies); i++)
+		if (!cgroup_read(pid, hierarchies[i].kind, group, sizeof(group)))
+			take_groups(&l, &hierarchies[i], group);
 	take_address_space(&l, pid, size);
 	take_machine(&l);
 	return l;

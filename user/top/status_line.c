@@ -19,9 +19,9 @@ enum status_part {
 	PART_BLOCKS,
 	PART_GROWTH,
 	PART_LOST,
+	PART_PROBES,
 	PART_EVENTS,
 	PART_COST,
-	PART_PROBES,
 	NR_PARTS
 };
 
@@ -77,9 +77,9 @@ static const char *before_part(size_t part)
 
 void status_line_text(const struct meter *m, u32 columns, char *text, size_t size)
 {
-	/* Losses come early, because the numbers mean less with them. */
-	static const enum status_part order[] = { PART_LIVE,   PART_TIME,   PART_LOST, PART_GROWTH,
-						  PART_BLOCKS, PART_EVENTS, PART_COST, PART_PROBES };
+	/* Losses come early, because the numbers mean less with them, and what the program pays. */
+	static const enum status_part order[] = { PART_LIVE,   PART_TIME,   PART_LOST,	 PART_GROWTH,
+						  PART_PROBES, PART_BLOCKS, PART_EVENTS, PART_COST };
 	struct part_text parts[NR_PARTS] = { 0 };
 	size_t used = 0;
 
@@ -89,7 +89,9 @@ void status_line_text(const struct meter *m, u32 columns, char *text, size_t siz
 		struct part_text *p = &parts[order[i]];
 		size_t len = strlen(p->text) + (used ? strlen(before_part(order[i])) : 0);
 
-		p->is_shown = *p->text && used + len <= columns && used + len < size;
+		if (!*p->text)
+			continue;
+		p->is_shown = used + len <= columns && used + len < size;
 		if (!p->is_shown)
 			break;
 		used += len;

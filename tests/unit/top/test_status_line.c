@@ -99,7 +99,10 @@ static void test_line(void **state)
 	}
 	m.now.probes_permille = 853;
 	status_line_text(&m, 200, text, sizeof(text));
-	assert_non_null(strstr(text, "heaptap 2.0 % of a CPU  breakpoints 85.3 % of its time"));
+	assert_non_null(
+		strstr(text, "breakpoints 85.3 % of its time  1,000 events/s  heaptap 2.0 % of a CPU"));
+	status_line_text(&m, 80, text, sizeof(text));
+	assert_non_null(strstr(text, "breakpoints 85.3 % of its time"));
 	status_line_text(&m, 200, small, sizeof(small));
 	assert_string_equal(small, "live 1.53 MiB");
 }
