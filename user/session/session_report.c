@@ -103,6 +103,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return "no leak verdict: another followed process (a debugger?) traced it, and only one can; "
 		       "calls in libraries that it alone loaded may be missing";
 	return p->life == PROCESS_REPLACED ? "no leak verdict: it became another program"
+	       : *p->end_note		   ? p->end_note
 					   : "no leak verdict: it had ended";
 }
 
