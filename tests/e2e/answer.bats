@@ -315,14 +315,14 @@ json() { jq -r "$@" "$report"; }
 @test "answer: --fail-on definite of attach judges blocks from before it, unless --older-blocks no" {
 	kinds
 	built
-	run -1 --separate-stderr "$HEAPTAP" attach -q -t 1s -o r.txt --fail-on definite "$TARGET"
+	run -1 --separate-stderr "$HEAPTAP" attach -q --max-pause 60s -t 1s -o r.txt --fail-on definite "$TARGET"
 	[[ $stderr == "heaptap: attach: FAILED: PID $TARGET: leaks "*" blocks, and with them "*", older blocks included (--fail-on definite; heaptap scan $TARGET shows them)" ]]
 	untouched "$TARGET"
-	run -9 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:100 --error-exitcode 9 "$TARGET"
-	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite:1G "$TARGET"
-	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite --older-blocks no "$TARGET"
+	run -9 "$HEAPTAP" attach -q --force --max-pause 60s -t 1s -o r.txt --fail-on definite:100 --error-exitcode 9 "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force --max-pause 60s -t 1s -o r.txt --fail-on definite:1G "$TARGET"
+	run -0 "$HEAPTAP" attach -q --force --max-pause 60s -t 1s -o r.txt --fail-on definite --older-blocks no "$TARGET"
 	start "$T/idle"
-	run -0 "$HEAPTAP" attach -q --force -t 1s -o r.txt --fail-on definite "$PID"
+	run -0 "$HEAPTAP" attach -q --force --max-pause 60s -t 1s -o r.txt --fail-on definite "$PID"
 }
 
 # bats test_tags=full
