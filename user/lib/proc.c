@@ -78,7 +78,7 @@ static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size
 static bool parse_stat_fields(const char *text, struct proc_stat *out)
 {
 	const u64 tick_ns = 1000000000 / (u64)sysconf(_SC_CLK_TCK);
-	unsigned long long fields[53] = { 0 };
+	unsigned long long fields[IS_AGENT ? 29 : 53] = { 0 };
 	size_t nr;
 
 	text += strspn(text, " ");
@@ -101,7 +101,8 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	out->nr_threads = (u32)fields[20];
 	out->start_time = fields[22];
 	out->start_sp = fields[28];
-	out->exit_status = (int)fields[52];
+	if (!IS_AGENT)
+		out->exit_status = (int)fields[52];
 	return nr > 22;
 }
 
