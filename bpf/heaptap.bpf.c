@@ -230,22 +230,40 @@ static long look_for_tracer(u32 nr, void *end_ns)
 }
 
 /*
- * The process calls _exit(), and its memory is still there. It waits here, for a moment, until heaptap traces it by
- * ptrace: whatever becomes of heaptap, it goes on then. Needs bpf_loop() (Linux 5.17) and another CPU for heaptap.
+ * The process ends, and its memory is still there. The first thread that gets here waits, for a moment, until heaptap
+ * traces it by ptrace: whatever becomes of heaptap, it goes on then. Needs bpf_loop() (Linux 5.17) and another CPU for
+ * heaptap.
  */
-SEC("uprobe")
-int before_exit(struct pt_regs *ctx)
+static __always_inline int wait_at_end(void)
 {
 	u32 pid = current_ids() >> 32;
 	struct process_state *process = process_of(pid);
-	u64 cookie = probe_cookie(ctx), end_ns = bpf_ktime_get_ns() + TRACER_WAIT_NS;
+	u64 end_ns = bpf_ktime_get_ns() + TRACER_WAIT_NS;
 
-	(void)cookie;
-	if (!state.is_on || !process || thread_is_ptraced(true))
+	if (!state.is_on || !process || process->is_ending || thread_is_ptraced(true))
 		return 0;
+	process->is_ending = 1;
 	if (send_process(EVENT_MAPS, EVENT_ENDING, pid, process->epoch, process->execs))
 		bpf_loop(TRACER_LOOKS, look_for_tracer, &end_ns, 0);
 	return 0;
+}
+
+/* The process calls _exit(). */
+SEC("uprobe")
+int before_exit(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+
+	(void)cookie;
+	return wait_at_end();
+}
+
+/* Where the kernel ends all threads of a process: by a signal, or by a system call. */
+SEC("kprobe")
+int group_exit(void *ctx)
+{
+	(void)ctx;
+	return wait_at_end();
 }
 
 SEC("raw_tracepoint/sched_process_exit")

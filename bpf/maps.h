@@ -29,9 +29,9 @@ struct process_state {
 	u32 maps_pid;	  /* PID of the process whose mappings serve for walks until this one has its own */
 	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
-	u32 is_followed;  /* a child, which counts in nr_followed */
-	u64 brk;	  /* the page behind its data, with source_config.mapping; 0 = not known */
-	char comm[16];	  /* of the last program that the process executed; "" = none yet */
+	u32 is_followed, is_ending; /* counts in nr_followed; a thread has waited for heaptap */
+	u64 brk;		    /* the page behind its data, with source_config.mapping; 0 = not known */
+	char comm[16];		    /* of the last program that the process executed; "" = none yet */
 };
 
 /* Some places with breakpoints of the kernel in one process, to see whether they are gone when the process ends. */
@@ -49,9 +49,9 @@ struct source_config {
 	u32 depth;	  /* 0: no stacks are taken; else source_state.depth is the number of frames */
 	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
 	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: the program is loaded for each cookie */
-	u64 pid_ns_dev, pid_ns_ino; /* heaptap's PID namespace; 0 = the first one */
-	u32 is_cookie_fixed;
-	u32 has_free_stacks; /* for user space: releases get a program that takes stacks */
+	u64 pid_ns_dev, pid_ns_ino;	   /* heaptap's PID namespace; 0 = the first one */
+	u32 is_cookie_fixed, waits_at_end; /* the second one: who ends may wait for heaptap */
+	u32 has_free_stacks;		   /* for user space: releases get a program that takes stacks */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
 	u32 max_followed; /* most children that are traced at a time; 0 = none */
 	u32 seen_sets;	  /* of the map stacks_seen: a power of two */

@@ -32,7 +32,8 @@ struct tracer_host {
 	/* A launched process has executed its program, and stays stopped until tracer_start(). */
 	void (*launched)(void *ctx, pid_t pid);
 	/*
-	 * A launched process, or a child of one, is about to end. All its threads stay stopped until tracer_let_end().
+	 * A launched process, or a child of one, is about to end (holds_ends: any one). All its threads stay stopped
+	 * until tracer_let_end().
 	 * @status as wait(2) gives it; TRACER_LEAVES: it runs on, but tracer_let_end() detaches from it, because
 	 * another process is going to trace it. False: nobody will look at it.
 	 */
@@ -45,6 +46,7 @@ struct tracer_options {
 	u32 depth;	      /* frames per stack, 0 = none */
 	bool has_free_stacks; /* take stacks of releases, too */
 	u64 max_wait_ns;      /* a thread waits for tracer_answered() no longer than this; 0 = 1 s */
+	bool holds_ends;      /* exiting() of all processes, not only of launched ones */
 	u32 max_followed;     /* most children, and theirs, that are traced, too, at a time; 0 = none */
 	const struct tracer_changer *changer; /* NULL = none; borrowed */
 };

@@ -139,8 +139,8 @@ void tracer_thread_exits(struct tracer *t, struct tracer_thread *th)
 	/* The process may have dropped pages of its code (MADV_DONTNEED), and the breakpoints with them. */
 	if (th->role == ROLE_MEMBER && (!count_alive(p) || tracee_call(th->tid) == TRACEE_CALL_EXITS_ALL))
 		tracer_check(t, p->pid);
-	if (th->role != ROLE_MEMBER || !p->is_launched || !program_is_alive(&p->program) ||
-	    program_exit_status(th->tid, &status)) {
+	if (th->role != ROLE_MEMBER || !(p->is_launched || (!IS_AGENT && t->options.holds_ends)) ||
+	    !program_is_alive(&p->program) || program_exit_status(th->tid, &status)) {
 		tracer_resume(t, th);
 		return;
 	}

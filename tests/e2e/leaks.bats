@@ -299,6 +299,59 @@ every_kind_of() {
 	done
 }
 
+# killed BACKEND SIGNAL [OPTIONS]: a signal ends a process that heaptap has attached to
+killed() {
+	kinds
+	patient -b "$1" "${@:3}" "$TARGET"
+	built
+	[ $# -le 2 ] || wait_for has_lost
+	kill "-$2" "$TARGET"
+	ended "$TARGET" $((128 + $2))
+	ended "$TAP" 0
+	is .exit.signal "$2"
+}
+
+# has_lost: the report of now has blocks that are lost
+has_lost() { jq -e '.processes[0].scan.definite.blocks > 0' "$report"; }
+
+# bats test_tags=full
+@test "leaks: attach by ptrace: a process that ends, by itself or by a signal, is judged at its end" {
+	local signal
+	for signal in 15 9 11; do
+		killed ptrace "$signal"
+		judged || { echo "by signal $signal"; return 1; }
+	done
+	kinds
+	patient -b ptrace "$TARGET"
+	built
+	tell
+	ended "$TARGET" 3
+	ended "$TAP" 0
+	judged
+	is .exit.code 3
+}
+
+# Where the kernel has no probes of its own functions, nothing can be done, and the report says so.
+@test "leaks: attach: a process that a signal ends has its verdict, or its report says that it has none" {
+	local backend signal name=([15]=SIGTERM [9]=SIGKILL [11]=SIGSEGV)
+	with_bpf_only "the kernel's own functions have probes by BPF"
+	unset HEAPTAP_NO_CODE
+	for backend in bpf inline; do
+		for signal in 15 9 11; do
+			killed "$backend" "$signal"
+			if [ -e /sys/bus/event_source/devices/kprobe ]; then
+				judged || { echo "by $backend, signal $signal"; return 1; }
+			else
+				[[ $(field .verdict) == "no leak verdict: ended by ${name[signal]}, and its last state was not judged; "*" live in "* ]]
+				is .scan null
+			fi
+		done
+	done
+	[ ! -e /sys/bus/event_source/devices/kprobe ] || return 0
+	killed bpf 9 --scan -i 300ms
+	[[ $(field .verdict) == "no leak verdict: ended by SIGKILL, "*"; the verdict before that: leaks 1,442 B in 10 blocks, and with them 848 B in 13; "* ]]
+}
+
 @test "leaks: attach: heaptap cannot look at a process that ends: it ends all the same" {
 	kinds
 	patient "$TARGET"

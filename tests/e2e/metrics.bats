@@ -184,6 +184,34 @@ has_lost() { curl -s "$URL/debug/pprof/leaks" | zcat 2>/dev/null | grep -qa swel
 	done
 }
 
+# of_verdict VERDICT: bytes and blocks of $TARGET on the page; and in the profile of leaks
+of_verdict() {
+	page "print('have', *(int(value('heaptap_heap_verdict_' + what, pid='$TARGET', verdict='$1')) for what in ('bytes', 'blocks')))" ||
+		sed -n 's/^have //p' page.out
+}
+of_profile() {
+	jq -r --arg v "$1" '[.samples[] | select(.labels.verdict == $v) | .values] |
+		"\([.[].leak_space] | add // 0) \([.[].leak_objects] | add // 0)"' leaks.txt
+}
+
+@test "metrics: the profile of leaks and the page have the same bytes and blocks" {
+	local verdict
+	kinds
+	serving attach "$TARGET" --scan
+	wait_for said 'attached to'
+	built
+	page_has_verdict() { [ "$(of_verdict definite)" = "1442 10" ]; }
+	wait_for page_has_verdict
+	curl -sf "$URL/debug/pprof/leaks?pid=$TARGET" -o leaks.pb.gz
+	python3 "$ROOT/tests/lib/pprof.py" leaks.pb.gz >leaks.txt
+	for verdict in definite indirect; do
+		[ "$(of_profile "$verdict")" = "$(of_verdict "$verdict")" ]
+	done
+	[ "$(of_profile indirect)" = "848 13" ]
+	kill -INT "$TAP"
+	ended "$TAP" 0
+}
+
 @test "metrics: leaks without verdicts are refused with the reason" {
 	swelling 65536
 	serving attach "$TARGET"

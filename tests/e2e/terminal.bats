@@ -52,6 +52,17 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 	fails has_colours shown
 }
 
+@test "terminal: the report of run begins on a line of its own, in a file, too, and a pipe has its bytes alone" {
+	for text in 1 '1\n'; do
+		SHELL=/bin/bash script -qec "stty cols 80; '$HEAPTAP' run -q -- printf '$text'" /dev/null </dev/null >shown 2>&1
+		# Behind the last of its 80 columns a terminal goes on in a new line.
+		grep -qE $'^1? {80}\rno leaks; ' shown
+		"$HEAPTAP" run -q -- printf "$text" >log 2>&1
+		[ "$(head -2 log | cut -d ';' -f 1)" = $'1\nno leaks' ]
+	done
+	"$HEAPTAP" run -q -- printf 1 2>&1 | head -c 9 | grep -qx '1no leaks'
+}
+
 # bats test_tags=anyone
 @test "terminal: lines fit its width, elsewhere 80 columns, and say the same" {
 	local columns

@@ -28,6 +28,36 @@ same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 	same lost "$(root_of lose_plain .)" ""
 }
 
+# short_chain FILE: fits a screen, with a count in the middle
+short_chain() {
+	[ "$(grep -c -- '-> ' "$1")" -le 11 ]
+	grep -qE -- '-> \([0-9,]+ more\)' "$1"
+	[ "$(wc -l <"$1")" -le 24 ]
+}
+
+@test "why: the chain of a long list is its two ends and a count, with all steps in JSON" {
+	cd "$BATS_TEST_TMPDIR"
+	printf '%s\n' '#include <stdlib.h>' '#include <stdio.h>' '#include <unistd.h>' 'struct n { struct n *next; char b[40]; } *list;' \
+		'static struct n *add(struct n *next) { struct n *n = malloc(sizeof(*n)); n->next = next; return n; }' \
+		'__attribute__((noinline)) static struct n *odd(struct n *next) { return add(next); }' \
+		'__attribute__((noinline)) static struct n *even(struct n *next) { return add(next); }' \
+		'int main(void) { struct n *first = 0; for (int i = 0; i < 1000; i++) { list = i & 1 ? odd(list) : even(list); first = first ? first : list; }' \
+		'printf("%p\n", (void *)first); fflush(stdout); if (getchar()) return 0; }' >chain.c
+	gcc -g -O1 -fno-builtin -fno-optimize-sibling-calls -o chain chain.c
+	mkfifo lines
+	exec 7<>lines
+	start bash -c 'exec ./chain <lines >chain.addr'
+	wait_for grep -qs 0x chain.addr
+	"$HEAPTAP" scan --why "$(cat chain.addr)" "$PID" >census.txt
+	short_chain census.txt
+	"$HEAPTAP" scan --why "$(cat chain.addr)" -o census.json "$PID"
+	jq -e '(.why.chain | length) + .why.left_out == 1000 and (.why.chain | length) == 64' census.json
+	"$HEAPTAP" run -q -n 0 --why 9 --force -o r.txt -o r.json -- ./chain </dev/null
+	grep -A30 'one of them is held by list in chain' r.txt | sed '/^$/,$d' >run.txt
+	short_chain run.txt
+	grep -qE -- '-> 48 B from add < (odd|even) \(0x' run.txt
+}
+
 # bats test_tags=full
 @test "why: the text report shows the holder below the stack" {
 	run --separate-stderr "$HEAPTAP" run -n 0 --why 100 -- "$T/leak_kinds" _exit

@@ -101,6 +101,22 @@ test_attach_threads_as_counted() {
 	untouched "$TARGET"
 }
 
+# The last state of a process that a signal ends is judged: the kernel has probes of its own functions.
+test_attach_end_by_signal() {
+	[ -e /sys/bus/event_source/devices/kprobe ] || skip "no kernel probes here"
+	local signal
+	for signal in 9 11; do
+		stepping
+		attached "$TARGET"
+		step "alloc 7 50"
+		kill "-$signal" "$TARGET"
+		ended "$TARGET" $((128 + signal))
+		ended "$TAP" 0
+		is .exit.signal "$signal"
+		jq -e '.processes[0].scan | [.definite, .reachable, .possible, .indirect | .blocks] | add == 7' "$report"
+	done
+}
+
 # Another process with the same libraries is none of our business.
 more_attach_one_of_two() {
 	spinning 1 2

@@ -9,7 +9,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 
-enum { MAX_SHOWN = 32 }; /* steps at each end of a chain */
+enum { MAX_SHOWN = 4, MAX_LISTED = 32 }; /* steps at each end of a chain: for people, for scripts */
 
 const char *census_state_of(const struct census *c, taddr_t addr)
 {
@@ -62,9 +62,10 @@ static void print_step(FILE *out, const struct scan_step *step)
 	putc('\n', out);
 }
 
-static bool census_why_is_left_out(const struct scan_chain *chain, size_t i)
+/* Is step @i none of the first @max, and none of the last? */
+static bool census_why_is_left_out(const struct scan_chain *chain, size_t i, size_t max)
 {
-	return i >= MAX_SHOWN && i + MAX_SHOWN < chain->nr;
+	return i >= max && i + max < chain->nr;
 }
 
 int census_why_text(FILE *out, const struct census *c, struct census_names *n, taddr_t addr)
@@ -92,10 +93,9 @@ int census_why_text(FILE *out, const struct census *c, struct census_names *n, t
 	census_why_print_root(out, &chain->root, &name);
 	putc('\n', out);
 	for (size_t i = 0; i < chain->nr; i++) {
-		if (i == MAX_SHOWN && census_why_is_left_out(chain, i))
-			fprintf(out, "  -> ... %s more blocks ...\n",
-				human_count(chain->nr - 2 * MAX_SHOWN).text);
-		if (!census_why_is_left_out(chain, i))
+		if (i == MAX_SHOWN && census_why_is_left_out(chain, i, MAX_SHOWN))
+			fprintf(out, "  -> (%s more)\n", human_count(chain->nr - 2 * MAX_SHOWN).text);
+		if (!census_why_is_left_out(chain, i, MAX_SHOWN))
 			print_step(out, &chain->steps[i]);
 	}
 	return 0;
@@ -133,11 +133,11 @@ int census_why_json(struct json *j, const struct census *c, struct census_names 
 		if (err)
 			return err;
 		census_why_json_root(j, &chain->root, &name);
-		json_u64(j, "left_out", chain->nr > 2 * MAX_SHOWN ? chain->nr - 2 * MAX_SHOWN : 0);
+		json_u64(j, "left_out", chain->nr > 2 * MAX_LISTED ? chain->nr - 2 * MAX_LISTED : 0);
 	}
 	json_array_begin(j, "chain");
 	for (size_t i = 0; chain && i < chain->nr; i++) {
-		if (census_why_is_left_out(chain, i))
+		if (census_why_is_left_out(chain, i, MAX_LISTED))
 			continue;
 		json_object_begin(j, NULL);
 		json_hex(j, "address", chain->steps[i].addr);

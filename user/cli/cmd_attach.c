@@ -66,6 +66,7 @@ static void cmd_attach_join_ending(struct attach *a, struct session *s)
 	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
 	pid_t pid;
 
+	session_judge_held(s);
 	while ((pid = session_next_ending(s))) {
 		if (!a->tracees.launch && launch_new_joined(&a->tracees.launch, &hooks))
 			return;

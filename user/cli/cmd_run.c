@@ -8,6 +8,7 @@
 
 #include "user/cli/attach.h"
 #include "user/cli/commands.h"
+#include "user/cli/line_start.h"
 #include "user/cli/options.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
@@ -57,6 +58,8 @@ static void cmd_run_finish(struct run *r)
 		return;
 	r->tracees.is_finished = true;
 	log_status(NULL);
+	if (!IS_AGENT && (!r->options->quiet || !r->options->outputs.nr))
+		line_start(STDERR_FILENO);
 	/* The ends of children that were left for another tracer: the second look is believed. */
 	if (session_running(r->tracees.session) && !session_running(r->tracees.session))
 		debug("run: no process is left");

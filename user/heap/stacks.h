@@ -21,20 +21,6 @@ static inline bool code_ref_is_folded(struct code_ref ref)
 	return !ref.module && ref.offset == STACK_FOLDED_OFFSET;
 }
 
-/*
- * How many frames of @s from number @i on, before @end, are of one line: those of a function that calls itself from
- * one place, if they are more than two, else 1.
- */
-static inline size_t stack_run(const struct stack *s, size_t i, size_t end)
-{
-	size_t nr = 1;
-
-	while (i + nr < end && s->frames[i + nr].module == s->frames[i].module &&
-	       s->frames[i + nr].offset == s->frames[i].offset)
-		nr++;
-	return nr > 2 ? nr : 1;
-}
-
 /* The bytes that a stack of @nr_frames counts as: malloc() takes up to 16 for itself. */
 static inline u64 stack_bytes(u16 nr_frames)
 {

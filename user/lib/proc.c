@@ -92,12 +92,12 @@ static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size
 
 /*
  * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 14 and 15 CPU time, 20
- * threads, 22 start time, 28 start of the stack. sscanf() would add 11 KiB to the agent.
+ * threads, 22 start time, 28 start of the stack, 52 status. sscanf() would add 11 KiB to the agent.
  */
 static bool parse_stat_fields(const char *text, struct proc_stat *out)
 {
 	const u64 tick_ns = 1000000000 / (u64)sysconf(_SC_CLK_TCK);
-	unsigned long long fields[29] = { 0 };
+	unsigned long long fields[IS_AGENT ? 29 : 53] = { 0 };
 	size_t nr;
 
 	text += strspn(text, " ");
@@ -120,6 +120,8 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	out->nr_threads = (u32)fields[20];
 	out->start_time = fields[22];
 	out->start_sp = fields[28];
+	if (!IS_AGENT)
+		out->exit_status = (int)fields[52];
 	return nr > 22;
 }
 

@@ -25,6 +25,7 @@ struct proc_stat {
 	u64 user_ns,
 		system_ns; /* CPU time in the program and in the kernel, of all threads; in clock ticks' steps */
 	u64 start_time;	   /* clock ticks since boot */
+	int exit_status;  /* of a zombie, as wait(2) returns it; 0 without permission */
 	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without permission */
 };
 

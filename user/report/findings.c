@@ -359,7 +359,7 @@ static int findings_write_stack(FILE *out, const struct findings *f, const struc
 		const struct symbol *symbols;
 		size_t nr;
 
-		run = stack_run(s, i, s->nr_frames);
+		run = report_run(f->report, s, i, s->nr_frames);
 		err = report_symbols(f->report, s->frames[i], &symbols, &nr);
 		for (size_t k = 0; k < nr && !err; k++)
 			write_symbol(out, f, s->frames[i], &symbols[k]);

@@ -400,6 +400,36 @@ int report_symbols(const struct report *r, struct code_ref ref, const struct sym
 	return 0;
 }
 
+static bool report_is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Do frames at @a and @b have the same functions and lines? Without names: are they one place? */
+static bool report_is_same_frame(const struct report *r, struct code_ref a, struct code_ref b)
+{
+	const struct symbol *x, *y;
+	size_t nr, nr_others, k = 0;
+
+	if (a.module != b.module || a.offset == b.offset)
+		return a.module == b.module;
+	if (report_symbols(r, a, &x, &nr) || report_symbols(r, b, &y, &nr_others) || nr != nr_others)
+		return false;
+	while (k < nr && x[k].function && report_is_same_text(x[k].function, y[k].function) &&
+	       report_is_same_text(x[k].file, y[k].file) && x[k].line == y[k].line)
+		k++;
+	return k == nr;
+}
+
+size_t report_run(const struct report *r, const struct stack *s, size_t i, size_t end)
+{
+	size_t nr = 1;
+
+	while (i + nr < end && report_is_same_frame(r, s->frames[i], s->frames[i + nr]))
+		nr++;
+	return nr > 2 ? nr : 1;
+}
+
 /* Show the offset of a function without a name: readers would take the name of a function further out for it. */
 static const char *caller_name(const struct report *r, struct code_ref ref, const struct symbol *s, char *buf,
 			       size_t size)

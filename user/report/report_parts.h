@@ -5,6 +5,7 @@
 #include "user/lib/json.h"
 #include "user/report/report.h"
 
+struct stack;
 struct thread_row;
 
 /* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */
@@ -37,6 +38,12 @@ int report_all_callers(const struct report *r, const struct report_process *p, u
 /* As report_callers(), of the stack with the id @stack. */
 int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
 			 size_t size) __must_check;
+
+/*
+ * How many frames of @s from number @i on, before @end, are shown as one: those of a function that calls itself on one
+ * line, if they are more than two, else 1.
+ */
+size_t report_run(const struct report *r, const struct stack *s, size_t i, size_t end);
 
 /* The name of thread @row of @p, borrowed; NULL = not known. */
 const char *report_thread_name(const struct report_process *p, const struct thread_row *row);

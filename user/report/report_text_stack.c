@@ -161,7 +161,7 @@ static size_t find_anchor(const struct anchors *anchors, const struct stack *s, 
 /* How many frames from number @i on, before @end, are on one line. */
 static size_t text_run(const struct text *t, const struct stack *s, size_t i, size_t end)
 {
-	return IS_AGENT || t->report->options.verbose ? 1 : stack_run(s, i, end);
+	return IS_AGENT || t->report->options.verbose ? 1 : report_run(t->report, s, i, end);
 }
 
 /* The lines that the first @end frames take. */

@@ -20,7 +20,10 @@
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
-enum { MAX_NAME = 200 };
+enum {
+	MAX_NAME = 200,
+	SHOWN_STEPS = 4, /* at each end of a chain */
+};
 
 /* The root of a chain. Strings live as long as the report, except strings in the buffers. */
 struct root_name {
@@ -205,29 +208,56 @@ static void print_line(FILE *out, const struct line *line, bool is_last)
 	putc('\n', out);
 }
 
+/* Add a line to the chain, or one more block to its last line. */
+static void report_why_add_line(struct line *lines, size_t *nr, const struct line *next)
+{
+	struct line *last = *nr ? &lines[*nr - 1] : NULL;
+
+	if (last && !strcmp(last->what, next->what)) {
+		u64 blocks = last->nr;
+
+		*last = *next;
+		last->nr += blocks;
+		return;
+	}
+	lines[(*nr)++] = *next;
+}
+
+/* Both ends of a long chain say most. */
+static void report_why_print_lines(FILE *out, const struct line *lines, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		u64 blocks = 0;
+
+		for (; nr > 2 * SHOWN_STEPS + 1 && i >= SHOWN_STEPS && i < nr - SHOWN_STEPS; i++)
+			blocks += lines[i].nr;
+		if (blocks || !*lines[i].what)
+			fprintf(out, "          -> (%s more)\n",
+				human_count(blocks ? blocks : lines[i].nr).text);
+		if (*lines[i].what)
+			print_line(out, &lines[i], i + 1 == nr);
+	}
+}
+
 static int print_steps(FILE *out, const struct report *r, const struct report_process *p,
 		       const struct leak_why *why)
 {
-	struct line line = { .nr = 0 }, next;
+	const struct line gap = { .nr = why->nr_left_out };
+	auto_free struct line *lines = calloc(why->nr_steps + 1, sizeof(*lines));
+	size_t nr = 0;
+	int err = lines ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < why->nr_steps; i++) {
-		bool is_gap = why->nr_left_out && i == WHY_MAX_STEPS / 2;
-		int err = report_why_make_line(&next, r, p, &why->steps[i]);
+	for (size_t i = 0; i < why->nr_steps && !err; i++) {
+		struct line next;
 
-		if (err)
-			return err;
-		if (line.nr && (is_gap || strcmp(line.what, next.what)))
-			print_line(out, &line, false);
-		else
-			next.nr += line.nr;
-		if (is_gap)
-			fprintf(out, "          -> ... %s more blocks ...\n",
-				human_count(why->nr_left_out).text);
-		line = next;
+		err = report_why_make_line(&next, r, p, &why->steps[i]);
+		if (gap.nr && i == WHY_MAX_STEPS / 2)
+			report_why_add_line(lines, &nr, &gap);
+		report_why_add_line(lines, &nr, &next);
 	}
-	if (line.nr)
-		print_line(out, &line, true);
-	return 0;
+	if (!err)
+		report_why_print_lines(out, lines, nr);
+	return err;
 }
 
 int report_why_text(FILE *out, const struct report *r, const struct report_process *p,

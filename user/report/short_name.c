@@ -120,6 +120,51 @@ char *short_name(char *buf, size_t size, const char *name, size_t width)
 	return escape_buf(buf, size, shown);
 }
 
+/* Behind the outermost scope of @name; NULL: it has none. */
+static const char *behind_scope(const char *name)
+{
+	u32 open = 0;
+
+	for (size_t i = 0; name[i]; i++) {
+		if (strchr("(<", name[i]) && !(name[i] == '<' && short_name_is_operator(name, i)))
+			open++;
+		else if (open && strchr(")>", name[i]) &&
+			 !(name[i] == '>' && short_name_is_operator(name, i)))
+			open--;
+		else if (!open && name[i] == ':' && name[i + 1] == ':' && name[i + 2])
+			return name + i + 2;
+	}
+	return NULL;
+}
+
+char *fit_place(char *buf, size_t size, const char *place, size_t width)
+{
+	char text[MAX_NAME], name[MAX_NAME];
+	const char *begin = name, *file = "", *next;
+	size_t len, room;
+	char *at;
+
+	snprintf(text, sizeof(text), "%s", place);
+	at = text[0] && text[strlen(text) - 1] == ')' ? strrchr(text, '(') : NULL;
+	if (at > text && at[-1] == ' ') {
+		file = place + (at - text) - 1;
+		at[-1] = '\0';
+	}
+	len = strlen(file);
+	bare_name(name, sizeof(name), text, width > len ? width - len : 0);
+	while (strlen(begin) + len > width && (next = behind_scope(begin)))
+		begin = next;
+	if (strlen(begin) + len > width)
+		file = "", len = 0;
+	room = width > sizeof(dots) ? width - (sizeof(dots) - 1) : 0;
+	if (strlen(begin) > width && room)
+		snprintf(buf, size, "%.*s%s%s", (int)(room / 2), begin, dots,
+			 begin + strlen(begin) - (room - room / 2));
+	else
+		snprintf(buf, size, "%s%s", begin, file);
+	return buf;
+}
+
 char *clean_path(char *to, const char *path)
 {
 	char *end = to, *first = to; /* first: behind what ".." cannot leave out */

@@ -15,6 +15,13 @@ char *short_name(char *buf, size_t size, const char *name, size_t width);
 char *bare_name(char *buf, size_t size, const char *name, size_t width);
 
 /*
+ * Write @place, "name" or "name (file:line)" as own_code_text() gives it, to @buf of @size bytes. If it has more than
+ * @width bytes, these go one after the other: template arguments, as in short_name(); scopes, from the outermost one
+ * ("find" for "map::find"); the file; and the middle of the name. Returns @buf.
+ */
+char *fit_place(char *buf, size_t size, const char *place, size_t width);
+
+/*
  * Write @path without ".", and without ".." as far as a directory before it can be left out, to @to, which has
  * strlen(path) + 2 bytes: "./csu/../sysdeps/x.h" is "sysdeps/x.h". Links are not looked at. Returns @to.
  */

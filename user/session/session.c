@@ -21,6 +21,7 @@
 #include "user/lib/status.h"
 #include "user/session/control.h"
 #include "user/session/session_chosen.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_heap.h"
 #include "user/session/session_lent.h"
@@ -37,6 +38,7 @@
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
 #include "user/source/source_tracer.h"
+#include "user/target/exit_status.h"
 
 static struct process *__attribute__((noinline)) session_search(struct session *s, u32 pid)
 {
@@ -299,13 +301,15 @@ static int session_on_maps(struct session *s, struct process *p, const struct ev
 
 static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 {
-	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
-					   .time_ns = time_ns,
-					   .exit_status = (u32)status };
+	struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
+				     .time_ns = time_ns,
+				     .exit_status = (u32)status };
 	struct process *p = session_find(s, pid);
 
 	if (!p)
 		return;
+	if (!IS_AGENT && status == -1 && !s->is_replayed && !session_told(s))
+		end.exit_status = (u32)(status = target_exit_status(p->target));
 	heap_end(p->heap);
 	session_read_losses(s, p);
 	recorder_event(s->recorder, &end.h, sizeof(end));
@@ -314,6 +318,8 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->life = PROCESS_ENDED;
+	if (!IS_AGENT && !s->has_judged)
+		session_note_end(p);
 	session_hide_unseen(s, p);
 	if (s->ops->forget)
 		s->ops->forget(s->source, pid);

@@ -2,11 +2,16 @@
 /* Processes that are about to end; interpreters that drop their objects before: readers of a last verdict must know. */
 #include "user/session/session_ending.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/lib/cleanup.h"
+#include "user/lib/human.h"
 #include "user/lib/path.h"
 #include "user/session/session_private.h"
+#include "user/source/source_tracer.h"
 
 static const struct {
 	const char *begin, *part; /* of the name of the interpreter's file, or of its library's */
@@ -34,6 +39,72 @@ pid_t session_next_ending(struct session *s)
 		return p->target->pid;
 	}
 	return 0;
+}
+
+void session_judge_held(struct session *s)
+{
+	const struct source_tracer *tracer = s->ops->tracer;
+	int status;
+	pid_t pid;
+
+	while (tracer && (pid = tracer->exiting(s->source, &status))) {
+		session_update(s, pid);
+		session_scan_exiting(s, pid);
+		tracer->let_end(s->source, pid);
+	}
+}
+
+void session_note_verdict(struct process *p)
+{
+	if (!p->leaks || !p->leaks->has_verdict)
+		return;
+	p->is_judged = true;
+	p->judged = p->leaks->result.sums;
+}
+
+/* "ended by SIGKILL", "ended by signal 35" */
+static void session_ending_signal(char *text, size_t size, int sig)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} names[] = { { SIGHUP, "SIGHUP" },   { SIGINT, "SIGINT" },   { SIGQUIT, "SIGQUIT" },
+		      { SIGILL, "SIGILL" },   { SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" },
+		      { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },   { SIGKILL, "SIGKILL" },
+		      { SIGUSR1, "SIGUSR1" }, { SIGSEGV, "SIGSEGV" }, { SIGUSR2, "SIGUSR2" },
+		      { SIGPIPE, "SIGPIPE" }, { SIGALRM, "SIGALRM" }, { SIGTERM, "SIGTERM" },
+		      { SIGXCPU, "SIGXCPU" }, { SIGXFSZ, "SIGXFSZ" }, { SIGSYS, "SIGSYS" } };
+
+	snprintf(text, size, "ended by signal %d", sig);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].number == sig)
+			snprintf(text, size, "ended by %s", names[i].name);
+}
+
+void session_note_end(struct process *p)
+{
+	const struct scan_sum *of = p->judged.of;
+	int status = p->target->exit_status;
+	char how[32] = "it had ended";
+	size_t used;
+
+	if (p->has_last_verdict || (p->leaks && !p->leaks->has_verdict))
+		return;
+	leaks_free(take_ptr(p->leaks));
+	if (status != -1 && WIFSIGNALED(status))
+		session_ending_signal(how, sizeof(how), WTERMSIG(status));
+	else if (!p->is_judged)
+		return;
+	used = (size_t)snprintf(p->end_note, sizeof(p->end_note),
+				"no leak verdict: %s, and its last state was not judged", how);
+	if (!p->is_judged)
+		return;
+	snprintf(p->end_note + used, sizeof(p->end_note) - used, "; the verdict before that: %s%s",
+		 of[SCAN_DEFINITE].blocks ? "leaks " : "no leaks",
+		 of[SCAN_DEFINITE].blocks ? human_lost("", of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+						       of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
+						    .text
+					  : "");
 }
 
 const char *session_ending_note(const struct process *p)

@@ -7,6 +7,7 @@
 
 #include "user/heap/heap.h"
 #include "user/heap/stacks.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
 #include "user/stream/stream_record.h"
@@ -88,6 +89,8 @@ void session_fill_leaks(struct session *s, struct process *p, struct leaks *l, b
 	leaks_free(p->leaks);
 	p->leaks = l;
 	p->has_last_verdict |= is_last;
+	if (!IS_AGENT)
+		session_note_verdict(p);
 	recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
 }
 

@@ -102,6 +102,8 @@ static const char *note_of(const struct session *s, const struct process *p)
 	if (p->life != PROCESS_REPLACED && session_why_left(s, p->target->pid) == THREAD_STOP_TRACER)
 		return "no leak verdict: another followed process (a debugger?) traced it, and only one can; "
 		       "calls in libraries that it alone loaded may be missing";
+	if (!IS_AGENT && *p->end_note)
+		return p->end_note;
 	return p->life == PROCESS_REPLACED ? "no leak verdict: it became another program"
 					   : "no leak verdict: it had ended";
 }

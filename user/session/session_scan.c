@@ -12,6 +12,7 @@
 #include "user/scan/scan_remote.h"
 #include "user/session/control.h"
 #include "user/session/session_books.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_private.h"
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
@@ -428,6 +429,8 @@ static void scan_and_record(struct session *s, struct process *p, struct session
 	o->verdict = &s->options->verdict;
 	o->marks = &p->marks;
 	session_scan_process(s, p, o);
+	if (!IS_AGENT)
+		session_note_verdict(p);
 	if (p->leaks)
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
 	progress_end();

@@ -15,15 +15,16 @@
 
 #include <bpf/libbpf.h>
 
+#include "user/lib/log.h"
 #include "user/source/link_keeper.h"
 
-enum { MAX_TRACEPOINTS = 7 };
+enum { MAX_TRACEPOINTS = 7, MAX_IN_KERNEL = MAX_TRACEPOINTS + 1 };
 
 struct link_set {
 	int fd; /* socket to the keeper */
 	pid_t keeper;
-	struct keeper_places *places;		       /* owned; shared with the keeper */
-	struct bpf_link *tracepoints[MAX_TRACEPOINTS]; /* owned */
+	struct keeper_places *places;		     /* owned; shared with the keeper */
+	struct bpf_link *tracepoints[MAX_IN_KERNEL]; /* owned */
 	size_t nr_tracepoints;
 	bool has_ended; /* the keeper, because it was asked to */
 };
@@ -234,6 +235,20 @@ int link_set_lifeline(const struct link_set *set)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Not every kernel has probes of its own functions (CONFIG_KPROBES): then only _exit() is seen before it. */
+static void link_set_add_end(struct link_set *set, const struct programs *p)
+{
+	struct bpf_link *link;
+
+	if (programs_fd(p, PROGRAM_GROUP_EXIT) < 0)
+		return;
+	link = bpf_program__attach_kprobe(p->prog[PROGRAM_GROUP_EXIT], false, "do_group_exit");
+	if (link)
+		set->tracepoints[set->nr_tracepoints++] = link;
+	else
+		debug("bpf: no probe at the end of processes: %s", strerror(errno));
+}
+
 int link_set_add_tracepoints(struct link_set *set, const struct programs *p, bool has_system_calls)
 {
 	static const struct {
@@ -261,5 +276,6 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p, boo
 			return -errno;
 		set->tracepoints[set->nr_tracepoints++] = link;
 	}
+	link_set_add_end(set, p);
 	return 0;
 }

@@ -40,6 +40,7 @@ static const char *const program_names[] = {
 	[PROGRAM_TASK_NEW] = "task_new",
 	[PROGRAM_PREPARE_EXEC] = "prepare_exec",
 	[PROGRAM_SIGNAL_DELIVER] = "signal_deliver",
+	[PROGRAM_GROUP_EXIT] = "group_exit",
 	[PROGRAM_SYSTEM_CALL] = "system_call",
 	[PROGRAM_SYSTEM_CALL_DONE] = "system_call_done",
 };
@@ -243,6 +244,8 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;
 	if (!p.has_loop)
 		p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	if (!p.has_loop || !config->waits_at_end)
+		wanted &= ~(1U << PROGRAM_GROUP_EXIT);
 	err = choose_programs(&p, config, wanted, is_multi);
 	if (!err && is_multi)
 		err = allocate_late(p.obj);

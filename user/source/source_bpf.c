@@ -268,9 +268,7 @@ static void choose_probes(const struct bpf_source *s, struct placing_options *pl
 	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
 	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
 	placing->probes.sees_system_calls = s->config.mapping.mmap_fn;
-	/* A thread that waits has one CPU, and heaptap needs another one. */
-	placing->probes.wants_end = o->wants_end && s->programs.has_loop && !s->config.max_followed &&
-				    sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	placing->probes.wants_end = s->config.waits_at_end && s->programs.has_loop;
 	/* A taker's probes are each process's own. */
 	placing->is_shared = s->is_shared && !o->taker;
 }
@@ -303,6 +301,9 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		warn("bpf: children are not followed: heaptap is in a PID namespace, where PIDs are others");
 		s->config.max_followed = 0;
 	}
+	/* A thread that waits has one CPU, and heaptap needs another one. */
+	s->config.waits_at_end =
+		options->wants_end && !s->config.max_followed && sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.seen_sets = options->taker && !options->begins_by_bpf ? FEW_SEEN_SETS : SEEN_SETS;

@@ -247,6 +247,7 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	const struct tracer_options to = { .depth = options->depth,
 					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
 					   .has_free_stacks = options->want_free_stacks,
+					   .holds_ends = !IS_AGENT && options->wants_end,
 					   .max_followed = options->max_followed,
 					   .changer = IS_AGENT ? NULL : options->changer };
 	struct placing_options placing = { .probes = options->probes,

@@ -37,8 +37,8 @@ struct source_tracer {
 	/* With stops_at_checks: the leak check was made, and threads that wait for it are resumed. */
 	void (*checked)(struct source *s);
 	/*
-	 * A launched process, or a child of one, that is about to end and is stopped, 0 = none. *@status as wait(2)
-	 * gives it, or TRACER_LEAVES. And: let it end.
+	 * A launched process, or a child of one, that is about to end and is stopped (wants_end: any one), 0 = none.
+	 * *@status as wait(2) gives it, or TRACER_LEAVES. And: let it end.
 	 */
 	pid_t (*exiting)(struct source *s, int *status);
 	void (*let_end)(struct source *s, pid_t pid);

@@ -6,6 +6,7 @@
 
 #include "user/lib/array.h"
 #include "user/report/report_rows.h"
+#include "user/report/short_name.h"
 #include "user/top/top_state.h"
 
 /* A row of the list, as cells see it. */
@@ -183,6 +184,19 @@ static void top_screen_heading(const struct top_state *t, struct top_line *l)
 		top_line_printf(l, TOP_WARN, "  /%s", t->filter);
 }
 
+/* The own function comes first, and is seen whole as long as it can be. */
+static void put_names(struct top_line *l, const char *names)
+{
+	size_t room = l->max_columns > l->columns ? l->max_columns - l->columns : 0;
+	const char *end = strstr(names, " < ");
+	char place[TOP_LINE_BYTES], fitting[TOP_LINE_BYTES];
+
+	end = end ? end : strstr(names, ", by ");
+	snprintf(place, sizeof(place), "%.*s", (int)(end ? end - names : (ptrdiff_t)strlen(names)), names);
+	top_line_put(l, TOP_PLAIN,
+		     strlen(place) > room ? fit_place(fitting, sizeof(fitting), place, room) : names);
+}
+
 static void row_line(const struct top_state *t, size_t number, struct top_line *l)
 {
 	const struct top_row *row = &t->rows.list[number];
@@ -197,7 +211,7 @@ static void row_line(const struct top_state *t, size_t number, struct top_line *
 		write_cell(l, cell.style, c->width, cell.text);
 	}
 	top_line_put(l, TOP_PLAIN, t->columns >= 36 ? "  " : " ");
-	top_line_put(l, TOP_PLAIN, top_rows_names(&t->rows, row));
+	put_names(l, top_rows_names(&t->rows, row));
 	if (number == t->selected) {
 		top_line_fill(l, TOP_SELECTED);
 		top_line_restyle(l, TOP_SELECTED);

@@ -77,6 +77,34 @@ static void names_tell_libraries(void **state)
 	assert_false(library_is_file("/usr/lib/libcurl.so.4"));
 }
 
+static void fitting_places(void **state)
+{
+	static const struct {
+		const char *place;
+		size_t width;
+		const char *shown;
+	} cases[] = {
+		{ "make_b (stl.cpp:8)", 30, "make_b (stl.cpp:8)" },
+		{ "app::Cache<std::pair<int, long>>::insert (cache.cpp:12)", 36,
+		  "Cache<...>::insert (cache.cpp:12)" },
+		{ "app::Cache<std::pair<int, long>, 3>::insert (cache.cpp:12)", 30, "insert (cache.cpp:12)" },
+		{ "app::Cache<int>::insert (cache.cpp:12)", 10, "insert" },
+		{ "app::(anonymous namespace)::Cache<int>::operator<< (x.cpp:1)", 24,
+		  "operator<< (x.cpp:1)" },
+		{ "a_very_long_name_of_a_function_in_c (file.c:1)", 16, "a_very...on_in_c" },
+		{ "<rs::Job as core::ops::Drop>::drop (rs.rs:3)", 14, "drop (rs.rs:3)" },
+		{ "prog+0x1234", 5, "p...4" },
+		{ "f", 0, "f" },
+		{ "", 9, "" },
+	};
+	char buf[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(fit_place(buf, sizeof(buf), cases[i].place, cases[i].width),
+				    cases[i].shown);
+}
+
 static void bare_names(void **state)
 {
 	static const char *const cases[][2] = {
@@ -176,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { TEST(names_tell_libraries),
 					    TEST(bare_names),
+					    TEST(fitting_places),
 					    TEST(libraries_and_named_wrappers_are_left_out),
 					    TEST(an_interpreter_allocates_for_its_code),
 					    TEST(an_interpreter_allocates_for_its_extensions),

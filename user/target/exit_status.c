@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The status of an ended process: of a zombie from /proc, later from its process descriptor. */
+#include "user/target/exit_status.h"
+
+#include <sys/ioctl.h>
+
+#include "user/lib/proc.h"
+#include "user/target/target.h"
+
+/* struct pidfd_info of Linux 6.15, which not each linux/pidfd.h has. */
+struct pidfd_status {
+	u64 mask;
+	u64 cgroup_id;
+	u32 ids[11]; /* of the process, its parent, users and groups */
+	s32 exit_status;
+};
+_Static_assert(sizeof(struct pidfd_status) == 64, "as the kernel has it");
+
+enum { PIDFD_STATUS = 8 }; /* PIDFD_INFO_EXIT: a bit of the mask */
+static const unsigned long get_info = _IOWR(0xff, 11, struct pidfd_status);
+
+int target_exit_status(const struct target *t)
+{
+	struct pidfd_status info = { .mask = PIDFD_STATUS };
+	struct proc_stat stat;
+
+	/* 0 may mean that the kernel does not show it. */
+	if (!proc_read_stat(&stat, t->pid) && stat.start_time == t->start_time && stat.state == 'Z')
+		return stat.exit_status ? stat.exit_status : -1;
+	/* The parent has taken the status. */
+	if (t->pidfd < 0 || ioctl(t->pidfd, get_info, &info) || !(info.mask & PIDFD_STATUS))
+		return -1;
+	return info.exit_status;
+}
