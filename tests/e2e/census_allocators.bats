@@ -236,6 +236,15 @@ by_books() {
 	cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/live.csv")
 }
 
+@test "census: tcmalloc since 2.17: a map whose leaves do not begin with a page" {
+	start "$T/like_tcmalloc"
+	TARGET=$PID
+	wait_for says like_tcmalloc ready
+	census
+	grep -q '64-bit, tcmalloc' "$text"
+	[ "$(grep -c ',64,live' "$list")" -eq 512 ]
+}
+
 # All of the heap lies in brk memory below 2 GiB, which the first word of the map is for.
 @test "census: tcmalloc: a program at fixed addresses" {
 	on_library libtcmalloc_minimal.so
