@@ -180,6 +180,23 @@ ends_equal() {
 	adds_up
 }
 
+# by_books HOW VERSION: a program with books as that version has them, of 100 blocks that are held and 10 that are lost
+by_books() {
+	start "$T/like_mimalloc" "$1"
+	TARGET=$PID
+	wait_for says like_mimalloc ready
+	census
+	grep -q "64-bit, mimalloc $2" "$text"
+	[ "$(grep -c ',96,live' "$list")" -eq 110 ]
+	# An old pointer may stay in a register.
+	[ "$(grep -cE ',96,live,.*,definite' "$list")" -ge 9 ]
+	[ "$(grep -cE ',96,live,.*,reachable,.*data held' "$list")" -eq 100 ]
+}
+
+@test "census: mimalloc 3: the blocks of its map of pages, and what is lost of them (T8)" { by_books map 3.0; }
+
+@test "census: mimalloc 1: the blocks of its segments, and what is lost of them (T8)" { by_books segments 1.9; }
+
 # 23 blocks are lost. mimalloc leaves the link of a free list in the first word of a block: so some that are lost lead to
 # others, and one in freed memory may be held by such a word.
 @test "census: mimalloc: verdicts without a trace: what is lost is found" {
@@ -217,6 +234,15 @@ ends_equal() {
 	census
 	# A core has fewer names, so owners may be called otherwise.
 	cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/live.csv")
+}
+
+@test "census: tcmalloc since 2.17: a map whose leaves do not begin with a page" {
+	start "$T/like_tcmalloc"
+	TARGET=$PID
+	wait_for says like_tcmalloc ready
+	census
+	grep -q '64-bit, tcmalloc' "$text"
+	[ "$(grep -c ',64,live' "$list")" -eq 512 ]
 }
 
 # All of the heap lies in brk memory below 2 GiB, which the first word of the map is for.

@@ -214,6 +214,11 @@ find_jemalloc() {
 	done
 }
 
+@test "leaks: jemalloc: a tree of three levels says what is free, too (T8)" {
+	traced -- "$T/like_jemalloc" wide
+	judged
+}
+
 # bats test_tags=full
 @test "leaks: run: GLib: objects behind private data, and pointers in 32 bits in hash tables, are held" {
 	local program kind blocks function wrong=0

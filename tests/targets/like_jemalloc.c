@@ -2,18 +2,20 @@
 /*
  * Has data that look like the tree in which jemalloc keeps its pages (user/scan/scan_jemalloc.c), but is none:
  * "like_jemalloc short|mixed|many". The root is too short, or has a word that leads nowhere. By this tree the page with
- * the only pointer to a block would be free. With "many" each word of 4 MiB may belong to a root, and none does.
+ * the only pointer to a block would be free. With "many" each word of 4 MiB may belong to a root, and none does. With
+ * "wide" all is right, as in a jemalloc for addresses of 57 bits: the page is free, so the block is lost.
  */
 #include <stdint.h>
 #include <sys/mman.h>
 
 #include "tests/targets/truth.h"
 
-enum { PAGE = 4096, LEVEL_WORDS = 1 << 18, SIZE = 777, FREE = 1 << 2 };
+enum { PAGE = 4096, LEVEL_WORDS = 1 << 18, SIZE = 777, FREE = 1 << 2, WIDE_WORDS = 1 << 15, CLASS = 9 };
 
 /* An address of the user's half chooses a word of the first half. */
 static uint64_t short_root[LEVEL_WORDS / 2 + 1], mixed_root[LEVEL_WORDS + 1];
 static volatile uint64_t many_roots[2 * LEVEL_WORDS];
+static volatile uint64_t wide_root[WIDE_WORDS];
 
 FN static void *held_block(size_t size)
 {
@@ -39,8 +41,26 @@ static void describe(uint64_t *leaf, uint64_t *extent, const void *addr, uint64_
 	extent[2] = PAGE;
 }
 
+/* Two words for each page, three levels, and a description that knows its size class. */
+static void describe_wide(uint64_t *node, uint64_t *extent, const void *addr, uint64_t flags)
+{
+	uint64_t page = (uintptr_t)addr & ~(uint64_t)(PAGE - 1);
+	uint64_t *leaf = (uint64_t *)(uintptr_t)node[(page >> 27) % WIDE_WORDS];
+
+	leaf = leaf ? leaf : pages(2UL * WIDE_WORDS * sizeof(*leaf));
+
+	wide_root[page >> 42] = (uintptr_t)node;
+	node[(page >> 27) % WIDE_WORDS] = (uintptr_t)leaf;
+	leaf[page / PAGE % WIDE_WORDS * 2] = (uintptr_t)extent;
+	leaf[page / PAGE % WIDE_WORDS * 2 + 1] = CLASS << 5 | flags;
+	extent[0] = CLASS << 20;
+	extent[1] = page;
+	extent[2] = PAGE;
+}
+
 int main(int argc, char **argv)
 {
+	int is_wide = argc > 1 && strcmp(argv[1], "wide") == 0;
 	int is_mixed = argc > 1 && strcmp(argv[1], "mixed") == 0;
 	uint64_t *root = is_mixed ? mixed_root : short_root;
 	uint64_t *leaf, *extents;
@@ -54,6 +74,15 @@ int main(int argc, char **argv)
 	if (!known)
 		return 1;
 	kept[0] = held_block(SIZE);
+	if (is_wide) {
+		uint64_t *node = pages(WIDE_WORDS * sizeof(*node));
+
+		describe_wide(node, extents, known, 0);
+		describe_wide(node, extents + 8, kept, FREE);
+		expect("definite 1 %d held_block", SIZE);
+		fflush(stdout);
+		return 0;
+	}
 	describe(leaf, extents, known, 0);
 	describe(leaf, extents + 8, kept, FREE);
 	root[(uintptr_t)known >> 30] = root[(uintptr_t)kept >> 30] = (uintptr_t)leaf;

@@ -116,16 +116,13 @@ int census_look(const char **name, pid_t pid, u8 word_size)
 	return err;
 }
 
-/* Another allocator has blocks of the program, too, or all of them. */
-static int note_stranger(struct census *c)
+/* Another allocator has blocks of the program, too. */
+static void note_stranger(struct census *c)
 {
-	if (!c->stranger)
-		return 0;
-	if (!census_live(&c->blocks).blocks)
-		return -ENOENT;
-	census_note(&c->blocks, 0, "the blocks of %s are not listed, because heaptap cannot read its books",
-		    c->stranger);
-	return 0;
+	if (c->stranger)
+		census_note(&c->blocks, 0,
+			    "the blocks of %s are not listed, because heaptap cannot read its books",
+			    c->stranger);
 }
 
 /* @found has the blocks of one more allocator. Keep those of the one that has most, and note the other in the end. */
@@ -166,12 +163,15 @@ static int census_walk_allocators(struct census *c, u64 deadline_ns)
 		census_blocks_fini(&found);
 	}
 	c->stranger = census_stranger(c->snap, known, nr_known);
-	if (!err && !c->blocks.walker)
+	/* Books without a block are those of an allocator that the program does not use: another one has its blocks. */
+	if (!err && (!c->blocks.walker || !census_live(&c->blocks).blocks))
 		err = -ENOENT;
 	for (size_t i = 0; i < nr && !err; i++)
 		census_note(&c->blocks, 0, "the process has blocks of %s, too, which are not listed",
 			    others[i]);
-	return err ? err : note_stranger(c);
+	if (!err)
+		note_stranger(c);
+	return err;
 }
 
 /* Walk memory that no process waits for. Damaged books end it, too. */

@@ -33,6 +33,27 @@ static void mimalloc_note_damage(struct mimalloc *m, taddr_t addr, const char *w
 			    (unsigned long long)addr, what);
 }
 
+/* Read the description in the map of the page of @run. */
+static bool read_mapped_page(struct mimalloc *m, const struct mimalloc_map_run *run,
+			     struct mimalloc_page *out)
+{
+	struct mimalloc_map_page p;
+
+	if (!mimalloc_map_page(&m->map, run, &p))
+		return false;
+	*out = (struct mimalloc_page){ .end = p.end,
+				       .capacity = p.capacity,
+				       .reserved = p.reserved,
+				       .has_aligned = p.has_aligned,
+				       .used = p.used,
+				       .block = p.slot,
+				       .first = p.first,
+				       .lists = { p.lists[0], p.lists[1], p.lists[2] },
+				       .heap = p.heap,
+				       .arena = p.arena };
+	return true;
+}
+
 /* Read the entry at @entry of the slice at @start. */
 static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, taddr_t start, struct mimalloc_page *out)
 {
@@ -45,6 +66,7 @@ static bool mimalloc_read_page(struct mimalloc *m, taddr_t entry, taddr_t start,
 	for (size_t i = 0; i < l->entry; i++)
 		words[i] = census_word_of(m->w, p + i * 8);
 	*out = (struct mimalloc_page){ .nr_slices = (u32)words[0],
+				       .end = start + (u64)(u32)words[0] * MIMALLOC_SLICE,
 				       .capacity = words[1] >> MIMALLOC_CAPACITY_SHIFT & 0xffff,
 				       .reserved = words[1] >> RESERVED_SHIFT & 0xffff,
 				       .has_aligned = words[1] >> HAS_ALIGNED & 1,
@@ -80,9 +102,7 @@ static int note_heap(struct mimalloc *m, taddr_t heap)
 static int mimalloc_add_page(struct mimalloc *m, const struct mimalloc_page *p, taddr_t entry, taddr_t start)
 {
 	struct census_arena *arena = &m->w->out->arenas[0];
-	struct census_run run = {
-		.start = start, .end = start + p->nr_slices * MIMALLOC_SLICE, .first = start, .books = entry
-	};
+	struct census_run run = { .start = start, .end = p->end, .first = start, .books = entry };
 	int err = 0;
 
 	if (!p->block || !p->capacity) {
@@ -90,7 +110,7 @@ static int mimalloc_add_page(struct mimalloc *m, const struct mimalloc_page *p, 
 		arena->system_bytes += p->block ? run.end - start : 0;
 		return census_runs_add(&m->runs, &run);
 	}
-	run.slot = p->block >= HUGE_BLOCK ? run.end - start : p->block;
+	run.slot = m->layout && p->block >= HUGE_BLOCK ? run.end - start : p->block;
 	run.first = p->first;
 	run.nr = p->capacity;
 	arena->system_bytes += run.end - start;
@@ -128,6 +148,50 @@ static int walk_segment(struct mimalloc *m, const struct mimalloc_segment *s)
 	return err ? err : census_check_time(m->w);
 }
 
+/* Memory of the arena behind its last page and before @at has no page: it is free, or the allocator's own. */
+static int add_unmapped(struct mimalloc *m, taddr_t at)
+{
+	const struct census_run run = { .start = m->arena_at,
+					.end = at < m->arena_end ? at : m->arena_end,
+					.first = m->arena_at };
+
+	return run.start < run.end ? census_runs_add(&m->runs, &run) : 0;
+}
+
+/* A page of @arena lies at [@start, @end). Arenas and their pages come upwards. */
+static int enter_arena(struct mimalloc *m, taddr_t arena, taddr_t start, taddr_t end)
+{
+	int err = 0;
+
+	if (arena && arena != m->arena) {
+		err = add_unmapped(m, m->arena_end);
+		m->arena = m->arena_at = arena;
+		m->arena_end = mimalloc_map_arena_end(&m->map, arena);
+	}
+	if (arena && !err)
+		err = add_unmapped(m, start);
+	if (arena && end > m->arena_at)
+		m->arena_at = end;
+	return err;
+}
+
+static int walk_mapped(void *ctx, const struct mimalloc_map_run *run)
+{
+	struct mimalloc *m = ctx;
+	struct mimalloc_page p;
+	int err = 0;
+
+	if (read_mapped_page(m, run, &p)) {
+		err = enter_arena(m, p.arena, run->start, p.end);
+		if (!err)
+			err = mimalloc_add_page(m, &p, run->books, run->start);
+	} else {
+		mimalloc_note_damage(m, run->books, "its blocks do not fit");
+		m->w->out->arenas[0].unknown_bytes += run->end - run->start;
+	}
+	return err ? err : census_check_time(m->w);
+}
+
 /* The number of @addr among the blocks of @run; -1 if it is none. */
 static s64 block_number(const struct census_run *run, taddr_t addr)
 {
@@ -156,6 +220,7 @@ static s64 mimalloc_mark_list(struct mimalloc *m, const struct census_run *run, 
 
 static int enter_page(void *ctx, const struct census_run *run)
 {
+	const struct mimalloc_map_run mapped = { run->start, run->end, run->books };
 	struct mimalloc *m = ctx;
 	struct free_blocks fb;
 	struct mimalloc_page p;
@@ -164,17 +229,19 @@ static int enter_page(void *ctx, const struct census_run *run)
 	int err = 0;
 
 	memset(fb.bits, 0, (run->nr + 63) / 64 * sizeof(fb.bits[0]));
-	if (!mimalloc_read_page(m, run->books, run->start, &p)) {
+	if (!(m->layout ? mimalloc_read_page(m, run->books, run->start, &p)
+			: read_mapped_page(m, &mapped, &p))) {
 		mimalloc_note_damage(m, run->books, "it cannot be read");
 		return 0;
 	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		nr[i] = mimalloc_mark_list(m, run, p.lists[i], &fb);
-		if (nr[i] < 0)
-			mimalloc_note_damage(m, run->books, "a list of free blocks has something else");
-	}
-	if (nr[0] >= 0 && nr[1] >= 0 && p.used + nr[0] + nr[1] != p.capacity)
+	/* Which of its blocks are free is not known, and one that is must not be called lost. */
+	if (nr[0] < 0 || nr[1] < 0 || nr[2] < 0 || p.used + nr[0] + nr[1] != p.capacity) {
 		mimalloc_note_damage(m, run->books, "its number of used blocks differs from its lists");
+		m->w->out->arenas[0].unknown_bytes += run->end - run->start;
+		return 0;
+	}
 	for (u32 i = 0; i < run->nr && !err; i++) {
 		if (fb.bits[i / 64] >> i % 64 & 1) {
 			nr_free++;
@@ -196,7 +263,8 @@ static int mark_delayed(struct mimalloc *m, taddr_t heap)
 	u64 addr;
 	int err = 0;
 
-	if (!census_words(m->w, heap + m->layout->delayed, &addr, 1))
+	if (!census_words(m->w, heap + (m->layout ? m->layout->delayed : mimalloc_map_delayed(&m->map)),
+			  &addr, 1))
 		addr = 0;
 	for (u32 n = 1; addr && n < MAX_DELAYED && !err; n++) {
 		struct census_block *block = census_find(m->w->out, addr);
@@ -219,8 +287,12 @@ static int census_mimalloc_walk(struct mimalloc *m)
 	const struct census_arena arena = { 0 };
 	int err = census_add_arena(m->w->out, &arena);
 
-	for (size_t i = 0; i < m->nr_segments && !err; i++)
+	for (size_t i = 0; m->layout && i < m->nr_segments && !err; i++)
 		err = walk_segment(m, &m->segments[i]);
+	if (!err && !m->layout)
+		err = mimalloc_map_each(&m->map, walk_mapped, m);
+	if (!err && !m->layout)
+		err = add_unmapped(m, m->arena_end);
 	if (!err)
 		err = census_runs_enter(&m->runs, m->w, enter_page, m);
 	for (size_t i = 0; i < m->nr_heaps && !err; i++)
@@ -230,7 +302,8 @@ static int census_mimalloc_walk(struct mimalloc *m)
 	if (!err && m->has_other)
 		census_note(m->w->out, 0,
 			    "the process has blocks of another mimalloc, too, which are not listed");
-	snprintf(m->w->out->version, sizeof(m->w->out->version), "%s", m->layout->version);
+	snprintf(m->w->out->version, sizeof(m->w->out->version), "%s",
+		 m->layout ? m->layout->version : mimalloc_map_version(&m->map));
 	return err;
 }
 
@@ -304,9 +377,15 @@ static int find_layout(struct mimalloc *m)
 			disguise = m->disguise;
 		}
 	}
-	if (!err && !best)
-		return -ENOENT;
-	return err ? err : try_layout(m, layout, &nr_right);
+	if (err)
+		return err;
+	if (!mimalloc_map_find(&m->map, m->w->snap)) {
+		m->has_other |= best != 0;
+		m->layout = NULL;
+		if (m->map.nr_right > best)
+			return 0;
+	}
+	return best ? try_layout(m, layout, &nr_right) : -ENOENT;
 }
 
 int mimalloc_is_there(struct census_walk *w)

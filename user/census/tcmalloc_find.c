@@ -22,6 +22,8 @@ enum {
 	MIN_DATA = 256 << 10, /* the smallest root */
 	MAX_DATA = 64 << 20,
 	SPAN_WORDS = 6,
+	MAX_SET = 32, /* words of a page of the root */
+	LEAF_ALIGN = 16,
 	CLASS_SHIFT = 16,
 	LOCATION_SHIFT = 24,
 };
@@ -95,10 +97,7 @@ static int tcmalloc_find_try_words(struct tcmalloc *t, taddr_t slot, taddr_t lea
 	return nr_words ? -ENOENT : -ENODATA;
 }
 
-/*
- * Is a leaf at @leaf, which the word at @slot leads to? tcmalloc takes memory for its books in multiples of pages, so
- * leaves begin with a page.
- */
+/* Is a leaf at @leaf, which the word at @slot leads to? */
 static bool tcmalloc_find_try_leaf(struct tcmalloc *t, taddr_t slot, taddr_t leaf)
 {
 	const struct snapshot_map *map = snapshot_map_find(t->w->snap, leaf);
@@ -130,14 +129,28 @@ static bool tcmalloc_find_try_shifts(struct tcmalloc *t, taddr_t slot, taddr_t l
 	return false;
 }
 
+/*
+ * May some of @nr words of a page lead to leaves that begin anywhere? Each is for 2 GiB of addresses, so there are few.
+ * Before 2.17 leaves began with a page.
+ */
+static bool has_few(const u64 *words, size_t nr)
+{
+	size_t nr_set = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		nr_set += words[i] != 0;
+	return nr_set <= MAX_SET;
+}
+
 static int tcmalloc_find_in_data(struct tcmalloc *t)
 {
 	for (taddr_t page = t->data_start; page < t->data_end && t->nr_looks < MAX_LOOKS; page += PAGE) {
 		u64 words[PAGE_WORDS];
 		size_t nr = tcmalloc_read_words(t, page, words);
+		u64 align = has_few(words, nr) ? LEAF_ALIGN : PAGE;
 
 		for (size_t i = 0; i < nr; i++)
-			if (words[i] && words[i] % PAGE == 0 &&
+			if (words[i] && words[i] % align == 0 &&
 			    tcmalloc_find_try_shifts(t, page + i * 8, words[i]))
 				return tcmalloc_find_caches(t);
 		if (census_check_time(t->w))

@@ -12,10 +12,12 @@
 
 /*
  * jemalloc keeps a tree of the pages that it manages. The tree has two levels. The root is an array in the data of
- * jemalloc, whose leaves are arrays with a word for each page. This word leads to the description of the extent that
- * the page belongs to, and its low bits say whether small blocks lie there and whether the extent is in use. The tree
- * is believed if it leads from a known block to a description with the address of the block, and if all of the root is
- * there and has only leaves. Without the second condition, one start of gdb in 30 showed a tree in libpython's data.
+ * jemalloc, whose leaves are arrays with a word for each page. Where jemalloc was built on a machine with addresses of
+ * 57 bits, the tree is wide: three levels, and two words for each page, the second of which has the flags. This word
+ * leads to the description of the extent that the page belongs to, and its low bits say whether small blocks lie there
+ * and whether the extent is in use. The tree is believed if it leads from a known block to a description with the
+ * address of the block, and if all of the root is there and has only leaves. Without the second condition, one start of
+ * gdb in 30 showed a tree in libpython's data.
  *
  * Dead are:
  * - extents that are not in use. The words of their first and last page are the same but for flags;
@@ -30,6 +32,13 @@
 
 enum {
 	LEVEL_WORDS = 1 << 18, /* of 48 bits of an address, 12 are in a page */
+	WIDE_WORDS = 1 << 15,  /* of 57 bits, in three levels */
+	WIDE_LEAF_SHIFT = 27,
+	WIDE_ROOT_SHIFT = 42,
+	WIDE_CLASS_SHIFT = 5,	 /* of the second word of a page, in 5.3 */
+	EXTENT_CLASS_SHIFT = 20, /* of the first word of a description, in 5.3 */
+	EXTENT_CLASS_MASK = 255,
+	EXTENT_SLAB_SHIFT = 12,
 	PAGE_SHIFT = 12,
 	ROOT_SHIFT = 30,
 	CLASS_SHIFT = 48,
@@ -68,6 +77,7 @@ struct jemalloc {
 	size_t nr_samples;
 	taddr_t data_start, data_end; /* in which the root is searched */
 	taddr_t root;
+	bool is_wide;
 	u64 nr_tries;
 	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
 	size_t nr_units;
@@ -114,19 +124,76 @@ static bool is_all_own(const struct snapshot *snap, taddr_t start, taddr_t end)
 	return true;
 }
 
-/* Is there room for a leaf? */
-static bool may_be_leaf(const struct snapshot *snap, taddr_t addr)
+static u64 level_words(const struct jemalloc *j)
+{
+	return j->is_wide ? WIDE_WORDS : LEVEL_WORDS;
+}
+
+static u32 leaf_shift(const struct jemalloc *j)
+{
+	return j->is_wide ? WIDE_LEAF_SHIFT : ROOT_SHIFT;
+}
+
+/* Bytes of a leaf for a page. */
+static u64 bytes_of_page(const struct jemalloc *j)
+{
+	return j->is_wide ? 16 : 8;
+}
+
+/* Is there room for @bytes of the tree? */
+static bool has_room(const struct snapshot *snap, taddr_t addr, u64 bytes)
 {
 	return addr % 64 == 0 && is_own_memory(snap, addr) &&
-	       snapshot_map_find(snap, addr)->end - addr >= LEVEL_WORDS * 8;
+	       snapshot_map_find(snap, addr)->end - addr >= bytes;
+}
+
+static bool may_be_leaf(const struct jemalloc *j, taddr_t addr)
+{
+	return has_room(j->s->snap, addr, level_words(j) * bytes_of_page(j));
+}
+
+/* The word of a narrow leaf that says the same as the two words @extent and @flags of a wide one. */
+static u64 narrow_word(u64 extent, u64 flags)
+{
+	return (extent & EXTENT_MASK) | (flags & ((1 << WIDE_CLASS_SHIFT) - 1)) |
+	       (flags >> WIDE_CLASS_SHIFT) << CLASS_SHIFT;
+}
+
+/* The word that the leaf @leaf has for the page at @page. */
+static u64 word_of(struct jemalloc *j, taddr_t leaf, taddr_t page)
+{
+	taddr_t at = leaf + (page >> PAGE_SHIFT) % level_words(j) * bytes_of_page(j);
+	u64 word = page_reader_at(&j->reader, at);
+
+	return j->is_wide && word ? narrow_word(word, page_reader_at(&j->reader, at + 8)) : word;
+}
+
+/* The leaf for @addr, where @first is the word of the root. */
+static taddr_t leaf_below(struct jemalloc *j, u64 first, taddr_t addr)
+{
+	return j->is_wide && first
+		       ? page_reader_at(&j->reader, first + (addr >> WIDE_LEAF_SHIFT) % WIDE_WORDS * 8)
+		       : first;
+}
+
+static u64 root_index(const struct jemalloc *j, taddr_t addr)
+{
+	return addr >> (j->is_wide ? WIDE_ROOT_SHIFT : ROOT_SHIFT);
 }
 
 /* The extent that @leaf has for the page at @page; 0 = none. */
 static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
 {
-	u64 bits = page_reader_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
+	u64 bits = word_of(j, leaf, page), first;
 
-	return bits >> CLASS_SHIFT < MAX_CLASSES ? bits & EXTENT_MASK : 0;
+	if (bits >> CLASS_SHIFT >= MAX_CLASSES)
+		return 0;
+	/* Before 5.3 the second words are others. */
+	first = j->is_wide ? page_reader_at(&j->reader, bits & EXTENT_MASK) : 0;
+	if (j->is_wide && ((first >> EXTENT_CLASS_SHIFT & EXTENT_CLASS_MASK) != bits >> CLASS_SHIFT ||
+			   (first >> EXTENT_SLAB_SHIFT & 1) != (bits & IS_SLAB)))
+		return 0;
+	return bits & EXTENT_MASK;
 }
 
 /*
@@ -146,41 +213,54 @@ static bool scan_jemalloc_leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
 	    !is_all_own(j->s->snap, start, start + size))
 		return false;
 	last = start + size - READER_PAGE;
-	return (start >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, start) == extent) &&
-	       (last >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, last) == extent);
+	return (start >> leaf_shift(j) != block >> leaf_shift(j) || extent_of(j, leaf, start) == extent) &&
+	       (last >> leaf_shift(j) != block >> leaf_shift(j) ||
+		(word_of(j, leaf, last) & EXTENT_MASK) == extent);
 }
 
-/* Is all of the root at @root in the data, with leaves only? */
+/* Is all of the root at @root in the data, with leaves or what leads to them only? */
 static bool is_root(const struct jemalloc *j, taddr_t root)
 {
 	struct page_reader *reader = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
 
-	if (j->data_end - root < LEVEL_WORDS * 8)
+	if (j->data_end - root < level_words(j) * 8)
 		return false;
-	for (size_t i = 0; i < LEVEL_WORDS; i++) {
+	for (size_t i = 0; i < level_words(j); i++) {
 		u64 leaf = page_reader_at(reader, root + i * 8);
 
-		if (leaf && !may_be_leaf(j->s->snap, leaf))
+		if (leaf && !has_room(j->s->snap, leaf, level_words(j) * 8))
 			return false;
 	}
 	return true;
 }
 
-/* Is the root there that would have @leaf at @at? Data that lead to ever more trees have none. */
-static bool try_samples(struct jemalloc *j, taddr_t at, u64 leaf)
+/* Is the root there that would have @word at @at? Data that lead to ever more trees have none. */
+static bool try_samples(struct jemalloc *j, taddr_t at, u64 word)
 {
-	if (!may_be_leaf(j->s->snap, leaf))
+	if (!has_room(j->s->snap, word, level_words(j) * 8))
 		return false;
 	for (size_t i = 0; i < j->nr_samples && j->nr_tries++ < MAX_TRIES; i++) {
-		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
+		u64 before = root_index(j, j->samples[i]) * 8;
+		taddr_t leaf = at < j->data_start + before ? 0 : leaf_below(j, word, j->samples[i]);
 
-		if (at < j->data_start + before || !scan_jemalloc_leads_to(j, leaf, j->samples[i]))
+		if (!leaf || !may_be_leaf(j, leaf) || !scan_jemalloc_leads_to(j, leaf, j->samples[i]))
 			continue;
 		j->nr_tries += ROOT_TRIES;
 		if (!is_root(j, at - before))
 			continue;
 		j->root = at - before;
 		return true;
+	}
+	return false;
+}
+
+/* Is there a root, of a narrow or of a wide tree? */
+static bool try_word(struct jemalloc *j, taddr_t at, u64 word)
+{
+	for (int is_wide = 0; word && is_wide < 2; is_wide++) {
+		j->is_wide = is_wide;
+		if (try_samples(j, at, word))
+			return true;
 	}
 	return false;
 }
@@ -197,7 +277,7 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 		const u64 *words = page_reader_read(data, page);
 
 		for (size_t i = 0; words && i < READER_PAGE / 8; i++)
-			if (words[i] && try_samples(j, page + i * 8, words[i]))
+			if (try_word(j, page + i * 8, words[i]))
 				return true;
 	}
 	return false;
@@ -312,14 +392,14 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 {
 	int err = 0;
 
-	for (size_t at = 0; at < LEVEL_WORDS && !err;) {
+	for (u64 at = 0; at < level_words(j) && !err;) {
 		/* A leaf need not begin at a page. */
-		taddr_t addr = leaf + at * 8;
-		size_t nr = (READER_PAGE - addr % READER_PAGE) / 8;
-		const u64 *words = page_reader_read(&j->reader, addr & ~(taddr_t)(READER_PAGE - 1));
+		taddr_t addr = leaf + at * bytes_of_page(j), page = addr & ~(taddr_t)(READER_PAGE - 1);
+		u64 nr = (page + READER_PAGE - addr + bytes_of_page(j) - 1) / bytes_of_page(j);
+		bool is_there = page_reader_read(&j->reader, page);
 
-		for (size_t i = 0; i < nr && at + i < LEVEL_WORDS && words && !err; i++) {
-			u64 bits = words[addr % READER_PAGE / 8 + i];
+		for (u64 i = 0; is_there && i < nr && at + i < level_words(j) && !err; i++) {
+			u64 bits = word_of(j, leaf, (at + i) << PAGE_SHIFT);
 
 			if (bits & EXTENT_MASK)
 				err = scan_jemalloc_take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
@@ -329,18 +409,37 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 	return err;
 }
 
+/* All leaves that the word @first of the root leads to, for the addresses from @base on. */
+static int take_leaves(struct jemalloc *j, taddr_t first, taddr_t base)
+{
+	struct page_reader *node = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
+	int err = 0;
+
+	note_unit(j, first);
+	if (!j->is_wide)
+		return take_leaf(j, first, base);
+	for (u64 i = 0; i < WIDE_WORDS && !err; i++) {
+		u64 leaf = page_reader_at(node, first + i * 8);
+
+		if (!leaf || !may_be_leaf(j, leaf))
+			continue;
+		note_unit(j, leaf);
+		err = take_leaf(j, leaf, base + (i << WIDE_LEAF_SHIFT));
+	}
+	return err;
+}
+
 static int take_extents(struct jemalloc *j)
 {
 	struct page_reader *root = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
 	int err = 0;
 
-	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
-		u64 leaf = page_reader_at(root, j->root + i * 8);
+	/* User memory has the lower half of all addresses. */
+	for (u64 i = 0; i < level_words(j) / 2 && !err; i++) {
+		u64 first = page_reader_at(root, j->root + i * 8);
 
-		if (leaf) {
-			note_unit(j, leaf);
-			err = take_leaf(j, leaf, (taddr_t)i << ROOT_SHIFT);
-		}
+		if (first)
+			err = take_leaves(j, first, i << (j->is_wide ? WIDE_ROOT_SHIFT : ROOT_SHIFT));
 	}
 	return err ? err : end_run(j);
 }
@@ -418,10 +517,10 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 /* Are the two @words an address where a leaf begins, and this leaf? */
 static bool is_used_leaf(struct jemalloc *j, const u64 *words)
 {
-	u64 nr = words[0] >> ROOT_SHIFT;
+	u64 nr = root_index(j, words[0]);
 
-	return nr && nr < LEVEL_WORDS && words[0] == nr << ROOT_SHIFT && words[1] &&
-	       words[1] == page_reader_at(&j->reader, j->root + nr * 8);
+	return nr < level_words(j) && words[0] && words[0] % (1ULL << leaf_shift(j)) == 0 && words[1] &&
+	       words[1] == leaf_below(j, page_reader_at(&j->reader, j->root + nr * 8), words[0]);
 }
 
 /* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */

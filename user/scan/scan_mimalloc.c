@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pages of mimalloc 2, which are cut into slots of one size. For user/scan/scan_regions.c. */
+/* Pages of mimalloc 2 and 3, which are cut into slots of one size. For user/scan/scan_regions.c. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "user/lib/array.h"
+#include "user/lib/cleanup.h"
 #include "user/scan/mimalloc_layout.h"
+#include "user/scan/mimalloc_map.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 
@@ -132,6 +135,41 @@ static bool find_page(const struct scan *s, struct page_reader *r, u32 layouts, 
 	return is_found;
 }
 
+struct mapped {
+	struct region_list *list;
+	const struct scan *s;
+	struct mimalloc_map map;
+};
+
+/* Add the page of @run, if a known block lies in it. */
+static int add_mapped(void *ctx, const struct mimalloc_map_run *run)
+{
+	struct mapped *m = ctx;
+	struct mimalloc_map_page p;
+	struct slot_page page;
+	u32 first;
+
+	if (!mimalloc_map_page(&m->map, run, &p) || p.reserved == 1)
+		return 0;
+	page = (struct slot_page){ run->start, p.first, p.first + p.capacity * p.slot, p.slot };
+	first = scan_lower_bound(m->s, page.first);
+	if (first == m->s->nr || m->s->blocks[first].addr >= page.end || !scan_mimalloc_agrees(m->s, &page))
+		return 0;
+	return add_page(m->list, &page);
+}
+
+/* Version 3. 0 or -ENOMEM. */
+static int find_mapped(struct region_list *list, const struct scan *s)
+{
+	auto_free struct mapped *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->list = list;
+	m->s = s;
+	return mimalloc_map_find(&m->map, s->snap) ? 0 : mimalloc_map_each(&m->map, add_mapped, m);
+}
+
 int region_find_mimalloc(struct region_list *list, const struct scan *s)
 {
 	struct page_reader r = { .snap = s->snap, .addr = 1 };
@@ -157,5 +195,5 @@ int region_find_mimalloc(struct region_list *list, const struct scan *s)
 		}
 		i = scan_lower_bound(s, layouts ? end : segment + MIMALLOC_SEGMENT);
 	}
-	return err;
+	return err || list->nr_pages ? err : find_mapped(list, s);
 }
