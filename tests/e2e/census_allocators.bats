@@ -67,6 +67,16 @@ all_equal() {
 	untouched "$TARGET"
 }
 
+@test "census: jemalloc: addresses of 57 bits, and large blocks of whole pages (T11)" {
+	start "$T/like_jemalloc" books
+	TARGET=$PID
+	wait_for says like_jemalloc ready
+	census
+	grep -q '64-bit, jemalloc 5.3' "$text"
+	[ "$(grep -c ',64,live' "$list")" -eq 50 ]
+	[ "$(grep -c ',430080,live' "$list")" -eq 1 ]
+}
+
 # bats test_tags=full
 @test "census: jemalloc: of a core" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"

@@ -4,13 +4,25 @@
  * "like_jemalloc short|mixed|many". The root is too short, or has a word that leads nowhere. By this tree the page with
  * the only pointer to a block would be free. With "many" each word of 4 MiB may belong to a root, and none does. With
  * "wide" all is right, as in a jemalloc for addresses of 57 bits: the page is free, so the block is lost.
+ * With "books" it has only blocks of such a jemalloc, and sleeps until SIGTERM.
  */
 #include <stdint.h>
 #include <sys/mman.h>
 
 #include "tests/targets/truth.h"
 
-enum { PAGE = 4096, LEVEL_WORDS = 1 << 18, SIZE = 777, FREE = 1 << 2, WIDE_WORDS = 1 << 15, CLASS = 9 };
+enum {
+	PAGE = 4096,
+	LEVEL_WORDS = 1 << 18,
+	SIZE = 777,
+	FREE = 1 << 2,
+	WIDE_WORDS = 1 << 15,
+	CLASS = 9,
+	IS_SLAB = 1,
+	SLAB_CLASS = 4,
+	LARGE_CLASS = 55,
+	LARGE = 0x6a000
+};
 
 /* An address of the user's half chooses a word of the first half. */
 static uint64_t short_root[LEVEL_WORDS / 2 + 1], mixed_root[LEVEL_WORDS + 1];
@@ -42,20 +54,35 @@ static void describe(uint64_t *leaf, uint64_t *extent, const void *addr, uint64_
 }
 
 /* Two words for each page, three levels, and a description that knows its size class. */
-static void describe_wide(uint64_t *node, uint64_t *extent, const void *addr, uint64_t flags)
+static void describe_wide(uint64_t *node, uint64_t *extent, const void *addr, uint64_t size, uint64_t flags)
 {
 	uint64_t page = (uintptr_t)addr & ~(uint64_t)(PAGE - 1);
 	uint64_t *leaf = (uint64_t *)(uintptr_t)node[(page >> 27) % WIDE_WORDS];
 
 	leaf = leaf ? leaf : pages(2UL * WIDE_WORDS * sizeof(*leaf));
-
 	wide_root[page >> 42] = (uintptr_t)node;
 	node[(page >> 27) % WIDE_WORDS] = (uintptr_t)leaf;
 	leaf[page / PAGE % WIDE_WORDS * 2] = (uintptr_t)extent;
-	leaf[page / PAGE % WIDE_WORDS * 2 + 1] = CLASS << 5 | flags;
-	extent[0] = CLASS << 20;
-	extent[1] = page;
-	extent[2] = PAGE;
+	leaf[page / PAGE % WIDE_WORDS * 2 + 1] = flags;
+	extent[0] = flags >> 5 << 20 | (flags & IS_SLAB) << 12;
+	extent[1] = (uintptr_t)addr;
+	extent[2] = size;
+}
+
+/* A slab of 64 blocks, of which 14 are free, and a large block as since 5.3.1: with a page of padding. */
+static void sleep_with_books(uint64_t *node, uint64_t *extents)
+{
+	static char buffer[256];
+	char *heap = (char *)(((uintptr_t)pages(4 << 20) + (2 << 20)) & -(uintptr_t)(2 << 20));
+
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	describe_wide(node, extents, heap, PAGE, SLAB_CLASS << 5 | IS_SLAB);
+	extents[0] |= 14ULL << 28;
+	extents[8] = (1 << 14) - 1;
+	describe_wide(node, extents + 16, heap + PAGE + 0x540, LARGE, LARGE_CLASS << 5);
+	puts("ready");
+	fflush(stdout);
+	pause();
 }
 
 int main(int argc, char **argv)
@@ -66,6 +93,8 @@ int main(int argc, char **argv)
 	uint64_t *leaf, *extents;
 	void *known, **kept;
 
+	if (argc > 1 && !strcmp(argv[1], "books"))
+		sleep_with_books(pages(WIDE_WORDS * 8), pages(PAGE));
 	truth_begin();
 	leaf = pages(LEVEL_WORDS * sizeof(*leaf));
 	extents = pages(PAGE);
@@ -77,8 +106,8 @@ int main(int argc, char **argv)
 	if (is_wide) {
 		uint64_t *node = pages(WIDE_WORDS * sizeof(*node));
 
-		describe_wide(node, extents, known, 0);
-		describe_wide(node, extents + 8, kept, FREE);
+		describe_wide(node, extents, known, PAGE, CLASS << 5);
+		describe_wide(node, extents + 8, kept, PAGE, CLASS << 5 | FREE);
 		expect("definite 1 %d held_block", SIZE);
 		fflush(stdout);
 		return 0;

@@ -67,7 +67,7 @@ static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
 	if (e->state != JEMALLOC_ACTIVE)
 		return add_free(j, arena, &run, e);
 	arena->system_bytes += e->size;
-	run.slot = jemalloc_class_bytes(e->class);
+	run.slot = jemalloc_block_bytes(e);
 	run.is_cut = e->is_slab;
 	run.nr = e->is_slab ? (u32)(e->size / run.slot) : 1;
 	if (run.nr <= JEMALLOC_MAX_SLOTS && run.slot >> MAX_SIZE_BITS == 0 &&
@@ -81,13 +81,14 @@ static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
 /* All words of the leaf @leaf, whose first one is for the page at @page. */
 static int walk_leaf(struct jemalloc_books *j, taddr_t leaf, taddr_t page, taddr_t *last)
 {
+	u64 max = jemalloc_level_words(j);
 	int err = 0;
 
-	for (size_t at = 0; at < JEMALLOC_LEVEL_WORDS && !err;) {
+	for (size_t at = 0; at < max && !err;) {
 		u64 words[PAGE_WORDS];
-		size_t nr = jemalloc_read_words(j, leaf + at * 8, words);
+		size_t nr = jemalloc_read_leaf(j, leaf, words, &leaf);
 
-		for (size_t i = 0; i < nr && at + i < JEMALLOC_LEVEL_WORDS && !err; i++) {
+		for (size_t i = 0; i < nr && at + i < max && !err; i++) {
 			taddr_t here = page + ((at + i) << JEMALLOC_PAGE_SHIFT);
 			struct jemalloc_extent e;
 
@@ -108,21 +109,25 @@ static int walk_leaf(struct jemalloc_books *j, taddr_t leaf, taddr_t page, taddr
 	return err;
 }
 
-static int walk_tree(struct jemalloc_books *j)
+/* The words of a level at @addr, for the addresses from @base on, each for 1 << @shift of them. */
+static int walk_level(struct jemalloc_books *j, taddr_t addr, taddr_t base, u32 shift, taddr_t *last)
 {
-	taddr_t last = 0;
+	bool is_last = shift != JEMALLOC_WIDE_ROOT_SHIFT;
+	/* User memory has the lower half of all addresses. */
+	u64 max = jemalloc_level_words(j) / (shift == JEMALLOC_WIDE_LEAF_SHIFT ? 1 : 2);
 	int err = 0;
 
-	/* User memory has the lower half of all addresses. */
-	for (size_t at = 0; at < JEMALLOC_LEVEL_WORDS / 2 && !err;) {
+	for (size_t at = 0; at < max && !err;) {
 		u64 words[PAGE_WORDS];
-		size_t nr = jemalloc_read_words(j, j->root + at * 8, words);
+		size_t nr = jemalloc_read_words(j, addr + at * 8, words);
 
-		for (size_t i = 0; i < nr && at + i < JEMALLOC_LEVEL_WORDS / 2 && !err; i++) {
-			taddr_t page = (taddr_t)(at + i) << JEMALLOC_LEAF_SHIFT;
+		for (size_t i = 0; i < nr && at + i < max && !err; i++) {
+			taddr_t page = base + ((taddr_t)(at + i) << shift);
 
-			if (words[i] && jemalloc_may_be_leaf(j, words[i]))
-				err = walk_leaf(j, words[i], page, &last);
+			if (words[i] && !is_last && jemalloc_may_be_node(j, words[i]))
+				err = walk_level(j, words[i], page, JEMALLOC_WIDE_LEAF_SHIFT, last);
+			else if (words[i] && is_last && jemalloc_may_be_leaf(j, words[i]))
+				err = walk_leaf(j, words[i], page, last);
 			else if (words[i])
 				jemalloc_note_damage(j, page, "its part of the tree is nowhere");
 		}
@@ -175,11 +180,13 @@ int jemalloc_walk(struct census_walk *w)
 {
 	struct jemalloc_books j = { .w = w };
 	auto_free u32 *arenas = calloc(MAX_ARENAS, sizeof(*arenas));
+	taddr_t last = 0;
 	int err = arenas ? jemalloc_find(&j) : -ENOMEM;
 
 	j.arenas = arenas;
 	if (!err)
-		err = walk_tree(&j);
+		err = walk_level(&j, j.root, 0, j.is_wide ? JEMALLOC_WIDE_ROOT_SHIFT : JEMALLOC_LEAF_SHIFT,
+				 &last);
 	if (!err)
 		err = census_runs_enter(&j.runs, w, jemalloc_enter_run, &j);
 	if (!err && j.runs.nr_damaged > MAX_DAMAGED)

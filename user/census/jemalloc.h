@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The books of jemalloc 5.0 to 5.3, for 64 bits, 4 KiB pages and 48-bit addresses. For user/census/jemalloc*.c only.
+ * The books of jemalloc 5.0 to 5.3, for 64 bits and 4 KiB pages. For user/census/jemalloc*.c only.
  *
  * A tree of two levels has a word for each page: the address of the description of the extent that the page belongs to,
  * flags in its low bits, and the size class in its highest 16 bits. The root lies in the data of the file that has
  * jemalloc. Each extent has words for its first and its last page; an extent of small blocks has one for each page. A
  * description has a word of fields, then the address of the extent, and its size. An extent of small blocks has a map
  * of its free slots there, too.
+ *
+ * Where 5.3 was built on a machine with addresses of 57 bits, the tree is wide: of three levels, and with two words for
+ * each page, the address and then the flags, with the size class from bit 5 on.
  */
 #pragma once
 
@@ -14,9 +17,12 @@
 
 enum {
 	JEMALLOC_LEVEL_WORDS = 1 << 18, /* of a level of the tree */
+	JEMALLOC_WIDE_WORDS = 1 << 15,
 	JEMALLOC_PAGE = 4096,
 	JEMALLOC_PAGE_SHIFT = 12,
 	JEMALLOC_LEAF_SHIFT = 30,
+	JEMALLOC_WIDE_LEAF_SHIFT = 27,
+	JEMALLOC_WIDE_ROOT_SHIFT = 42,
 	JEMALLOC_NR_SMALL = 36, /* size classes of small blocks */
 	JEMALLOC_MAX_SLOTS = 512,
 	JEMALLOC_MAP_WORDS = JEMALLOC_MAX_SLOTS / 64,
@@ -46,6 +52,7 @@ struct jemalloc_books {
 	struct census_walk *w;
 	const struct jemalloc_layout *layout;
 	taddr_t root;
+	bool is_wide;
 	struct census_runs runs;
 	u32 *arenas; /* owned; by jemalloc's number: index in out->arenas, plus 1 */
 };
@@ -61,8 +68,15 @@ bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page
  * their number.
  */
 size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *words);
-/* Has the memory at @addr room for a leaf? */
+/* Read from a leaf, too. Words of a wide one become those of a narrow one. *@next is behind them. */
+size_t jemalloc_read_leaf(const struct jemalloc_books *j, taddr_t at, u64 *words, taddr_t *next);
+/* Words of each level. */
+u64 jemalloc_level_words(const struct jemalloc_books *j) __attribute__((pure));
+/* Has the memory at @addr room for what leads to leaves? For a leaf? */
+bool jemalloc_may_be_node(const struct jemalloc_books *j, taddr_t addr);
 bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr);
+/* Bytes of a block in @e. */
+u64 jemalloc_block_bytes(const struct jemalloc_extent *e) __attribute__((pure));
 /* Bytes of a size class. */
 u64 jemalloc_class_bytes(u32 class);
 

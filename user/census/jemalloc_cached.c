@@ -71,7 +71,8 @@ static bool take_blocks(struct jemalloc_books *j, const struct cached *c, u32 cl
 		if (!census_words(j->w, at, &addr, 1))
 			return false;
 		block = census_find(j->w->out, addr);
-		if (!block || block->state != CENSUS_LIVE || block->size != jemalloc_class_bytes(class))
+		if (!block || block->state != CENSUS_LIVE || block->size > jemalloc_class_bytes(class) ||
+		    block->size <= (class ? jemalloc_class_bytes(class - 1) : 0))
 			return false;
 		if (is_marking)
 			block->state = CENSUS_CACHED;

@@ -7,13 +7,13 @@
 #include "user/lib/array.h"
 
 /*
- * The root has 2 MiB, so only a file with so much data can have it. Some word there leads to a leaf, and a word of the
- * leaf to a description. This has the address of its extent, which says which place in the root the leaf has: so the
- * start of the root is known. Then all descriptions of one page of the leaf must be right.
+ * The root has 2 MiB, or 256 KiB if it is wide, so only a file with so much data can have it. A word there leads to a
+ * leaf, and a word of the leaf to a description. This has the address of its extent, which says which place in the root
+ * the leaf has: so the start of the root is known. Then all descriptions of one page of the leaf must be right.
  */
 
 enum {
-	ROOT_BYTES = JEMALLOC_LEVEL_WORDS * 8,
+	WIDE_CLASS_SHIFT = 5,
 	MAX_DATA = 64 << 20, /* bytes of a file's data that are searched */
 	PAGE = JEMALLOC_PAGE,
 	PAGE_WORDS = PAGE / 8,
@@ -42,6 +42,17 @@ u64 jemalloc_class_bytes(u32 class)
 	class -= FIRST_REGULAR;
 	base = class / 4 < 56 ? 64ULL << class / 4 : 0;
 	return base + base / 4 * (class % 4 + 1);
+}
+
+u64 jemalloc_block_bytes(const struct jemalloc_extent *e)
+{
+	u64 bytes = jemalloc_class_bytes(e->class);
+
+	/* Since 5.3.1 a large block has whole pages, and the class is the next larger one. One page is padding. */
+	if (!e->is_slab && e->class > JEMALLOC_NR_SMALL && bytes > e->size - PAGE &&
+	    (bytes != e->size || e->addr % PAGE) && jemalloc_class_bytes(e->class - 1) < e->size)
+		return e->size - PAGE;
+	return bytes;
 }
 
 bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page, struct jemalloc_extent *out)
@@ -73,8 +84,7 @@ bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page
 	is_last = !out->is_slab && page - (out->addr & ~(taddr_t)(PAGE - 1)) >= PAGE;
 	if ((out->class != word >> 48 && !is_last) || out->is_slab != (word & JEMALLOC_IS_SLAB))
 		return false;
-	return jemalloc_class_bytes(out->class) <= out->size &&
-	       (!out->is_slab || out->class < JEMALLOC_NR_SMALL);
+	return jemalloc_block_bytes(out) <= out->size && (!out->is_slab || out->class < JEMALLOC_NR_SMALL);
 }
 
 size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *words)
@@ -83,6 +93,32 @@ size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *word
 
 	census_copy_data(j->w, at, (u8 *)words, len);
 	return len / 8;
+}
+
+u64 jemalloc_level_words(const struct jemalloc_books *j)
+{
+	return j->is_wide ? JEMALLOC_WIDE_WORDS : JEMALLOC_LEVEL_WORDS;
+}
+
+/* Bytes of a leaf for a page. */
+static u64 page_bytes(const struct jemalloc_books *j)
+{
+	return j->is_wide ? 16 : 8;
+}
+
+size_t jemalloc_read_leaf(const struct jemalloc_books *j, taddr_t at, u64 *words, taddr_t *next)
+{
+	size_t nr = jemalloc_read_words(j, at, words);
+
+	*next = at + nr * 8;
+	if (!j->is_wide)
+		return nr;
+	nr /= 2;
+	for (size_t i = 0; i < nr; i++)
+		words[i] = (words[2 * i] & JEMALLOC_EXTENT_MASK) |
+			   (words[2 * i + 1] & ((1 << WIDE_CLASS_SHIFT) - 1)) |
+			   words[2 * i + 1] >> WIDE_CLASS_SHIFT << 48;
+	return nr;
 }
 
 /* How many of @nr words of a leaf are right, the first of which is for the page at @page; -1: one of them is wrong. */
@@ -115,10 +151,10 @@ static taddr_t boundary_page(const struct jemalloc_books *j, u64 word, u64 i)
 	/* User memory has 47 bits of addresses. */
 	if (extent[1] >> 47 || !extent[2] || extent[2] >> 47)
 		return 0;
-	if ((extent[1] >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS == i)
+	if ((extent[1] >> JEMALLOC_PAGE_SHIFT) % jemalloc_level_words(j) == i)
 		return extent[1];
 	/* A large extent may have its last page alone in a page of the leaf. */
-	return (last >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS == i ? last : 0;
+	return (last >> JEMALLOC_PAGE_SHIFT) % jemalloc_level_words(j) == i ? last : 0;
 }
 
 /*
@@ -128,9 +164,9 @@ static taddr_t boundary_page(const struct jemalloc_books *j, u64 word, u64 i)
  */
 static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr_t at)
 {
-	u64 words[PAGE_WORDS], before = (at - leaf) / 8;
-	size_t nr = jemalloc_read_words(j, at, words), i = 0;
-	taddr_t page = 0;
+	u64 words[PAGE_WORDS], before = (at - leaf) / page_bytes(j);
+	taddr_t page = 0, next;
+	size_t nr = jemalloc_read_leaf(j, at, words, &next), i = 0;
 	u32 nr_tries = 0;
 	int err = -ENOENT;
 
@@ -145,8 +181,9 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 	}
 	if (!page)
 		return nr_tries ? -ENOENT : -ENODATA;
-	j->root = slot - (page >> JEMALLOC_LEAF_SHIFT) * 8;
-	for (size_t k = 0; k < ARRAY_SIZE(layouts); k++) {
+	j->root = slot - (page >> (j->is_wide ? JEMALLOC_WIDE_ROOT_SHIFT : JEMALLOC_LEAF_SHIFT)) * 8;
+	/* The flags of a wide tree before 5.3 are others. */
+	for (size_t k = 0; k < (j->is_wide ? 1 : ARRAY_SIZE(layouts)); k++) {
 		int nr_right;
 
 		j->layout = &layouts[k];
@@ -158,11 +195,21 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 	return err;
 }
 
-bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr)
+static bool has_room(const struct jemalloc_books *j, taddr_t addr, u64 bytes)
 {
 	const struct snapshot_map *map = addr % 64 ? NULL : snapshot_map_find(j->w->snap, addr);
 
-	return map && census_is_anonymous(map) && map->end - addr >= ROOT_BYTES;
+	return map && census_is_anonymous(map) && map->end - addr >= bytes;
+}
+
+bool jemalloc_may_be_node(const struct jemalloc_books *j, taddr_t addr)
+{
+	return has_room(j, addr, jemalloc_level_words(j) * 8);
+}
+
+bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr)
+{
+	return has_room(j, addr, jemalloc_level_words(j) * page_bytes(j));
 }
 
 /* Is @leaf, which lies at @slot, a leaf? The first words in it decide. */
@@ -170,9 +217,29 @@ static bool try_leaf(struct jemalloc_books *j, taddr_t slot, taddr_t leaf)
 {
 	int err = jemalloc_may_be_leaf(j, leaf) ? -ENODATA : -ENOENT;
 
-	for (taddr_t at = leaf; at < leaf + ROOT_BYTES && err == -ENODATA; at = (at / PAGE + 1) * PAGE)
+	for (taddr_t at = leaf; at < leaf + jemalloc_level_words(j) * page_bytes(j) && err == -ENODATA;
+	     at = (at / PAGE + 1) * PAGE)
 		err = try_words(j, slot, leaf, at);
 	return !err;
+}
+
+/* Does the word at @slot lead to a leaf, or to what leads to one? */
+static bool leads_to_leaf(struct jemalloc_books *j, taddr_t slot, u64 word)
+{
+	if (!j->is_wide)
+		return try_leaf(j, slot, word);
+	if (!jemalloc_may_be_node(j, word))
+		return false;
+	for (taddr_t at = word; at < word + JEMALLOC_WIDE_WORDS * 8;) {
+		u64 words[PAGE_WORDS];
+		size_t nr = jemalloc_read_words(j, at, words);
+
+		for (size_t i = 0; i < nr; i++)
+			if (words[i])
+				return try_leaf(j, slot, words[i]);
+		at += nr * 8;
+	}
+	return false;
 }
 
 /* Search the data [@start, @end). */
@@ -183,8 +250,8 @@ static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t
 		size_t nr = jemalloc_read_words(j, page, words);
 
 		for (size_t i = 0; i < nr; i++)
-			if (words[i] && try_leaf(j, page + i * 8, words[i]) && j->root >= start &&
-			    j->root + ROOT_BYTES <= end)
+			if (words[i] && leads_to_leaf(j, page + i * 8, words[i]) && j->root >= start &&
+			    j->root + jemalloc_level_words(j) * 8 <= end)
 				return 0;
 		if (census_check_time(j->w))
 			return -ETIME;
@@ -199,11 +266,12 @@ int jemalloc_find(struct jemalloc_books *j)
 
 	if (snap->word_size != 8 || snap->is_big_endian || j->w->page != PAGE)
 		return -ENOENT;
-	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
-		const struct snapshot_map *map = &snap->maps[i];
-		taddr_t end = census_bss_end(snap, i);
+	for (size_t i = 0; i < 2 * snap->nr_maps && err == -ENOENT; i++) {
+		const struct snapshot_map *map = &snap->maps[i % snap->nr_maps];
+		taddr_t end = census_bss_end(snap, i % snap->nr_maps);
 
-		if (end && end - map->start >= ROOT_BYTES && end - map->start <= MAX_DATA)
+		j->is_wide = i >= snap->nr_maps;
+		if (end && end - map->start >= jemalloc_level_words(j) * 8 && end - map->start <= MAX_DATA)
 			err = jemalloc_find_search(j, map->start, end);
 	}
 	return err;

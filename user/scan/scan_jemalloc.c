@@ -255,7 +255,7 @@ static bool try_samples(struct jemalloc *j, taddr_t at, u64 word)
 }
 
 /* Is there a root, of a narrow or of a wide tree? */
-static bool try_word(struct jemalloc *j, taddr_t at, u64 word)
+static bool is_root_here(struct jemalloc *j, taddr_t at, u64 word)
 {
 	for (int is_wide = 0; word && is_wide < 2; is_wide++) {
 		j->is_wide = is_wide;
@@ -277,7 +277,7 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 		const u64 *words = page_reader_read(data, page);
 
 		for (size_t i = 0; words && i < READER_PAGE / 8; i++)
-			if (try_word(j, page + i * 8, words[i]))
+			if (is_root_here(j, page + i * 8, words[i]))
 				return true;
 	}
 	return false;
