@@ -55,7 +55,10 @@ struct command_table {
 
 enum { COMMAND_MAX_DATA = 32768 };
 
-/* Shared memory, written by the guardian, read by heaptap. There are no more than 4,000 children. */
+/*
+ * Shared memory, written by the guardian, and read by heaptap, which writes is_exiting, too. There are no more than
+ * 4,000 children.
+ */
 enum { GUARDIAN_MAX_PROCESSES = 5120 };
 
 struct guardian_state {
@@ -67,7 +70,7 @@ struct guardian_state {
 	u32 nr_processes;
 	struct {
 		s32 pid;
-		u32 is_exiting;	 /* it is about to end */
+		u32 is_exiting;	 /* it is about to end; 2: and heaptap has begun to look */
 		s32 exit_status; /* as wait(2) gives it */
 		u32 reserved;
 		struct call_losses losses;

@@ -147,11 +147,19 @@ struct call_losses guardian_losses(const struct guardian *g, pid_t pid)
 
 pid_t guardian_exiting(const struct guardian *g, int *status)
 {
-	const struct guardian_state *s = g->state;
+	struct guardian_state *s = g->state;
 	u32 nr = __atomic_load_n(&s->nr_exiting, __ATOMIC_ACQUIRE) ? s->nr_processes : 0;
 
 	for (u32 i = 0; i < nr && i < GUARDIAN_MAX_PROCESSES; i++) {
+		u32 told = 1;
+
 		if (!__atomic_load_n(&s->processes[i].is_exiting, __ATOMIC_ACQUIRE))
+			continue;
+		/* The guardian may have let it end just now. */
+		if (!IS_AGENT &&
+		    !__atomic_compare_exchange_n(&s->processes[i].is_exiting, &told, 2, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+		    told != 2)
 			continue;
 		*status = s->processes[i].exit_status;
 		return s->processes[i].pid;

@@ -129,6 +129,23 @@ static bool guardian_main_exiting(void *ctx, pid_t pid, int status)
 	return false;
 }
 
+static bool guardian_main_is_unseen(void *ctx, pid_t pid)
+{
+	struct guarded *g = ctx;
+	struct guardian_state *s = g->start.state;
+	u32 told = 1;
+
+	for (u32 i = 0; i < s->nr_processes; i++) {
+		if (s->processes[i].pid != pid ||
+		    !__atomic_compare_exchange_n(&s->processes[i].is_exiting, &told, 0, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			continue;
+		__atomic_sub_fetch(&s->nr_exiting, 1, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
 static void guardian_main_ended(void *ctx, pid_t pid, int status)
 {
 	struct guarded *g = ctx;
@@ -480,6 +497,7 @@ void guardian_main(const struct guardian_start *start)
 					  guardian_main_losses,
 					  guardian_main_launched,
 					  guardian_main_exiting,
+					  IS_AGENT ? NULL : guardian_main_is_unseen,
 					  guardian_main_ended };
 
 	guardian_main_settle(start);

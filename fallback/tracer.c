@@ -603,7 +603,13 @@ static void tracer_check_time(struct tracer *t)
 			tracer_release(t, p->pid);
 			return;
 		}
-		is_any |= check_limits(t, p, now);
+		if (!IS_AGENT && p->end_wait_ns && now >= p->end_wait_ns) {
+			p->end_wait_ns = 0;
+			if (t->host.is_unseen(t->host.ctx, p->pid))
+				tracer_let_end(t, p->pid);
+			return;
+		}
+		is_any |= p->end_wait_ns || check_limits(t, p, now);
 	}
 	if (is_any)
 		return;

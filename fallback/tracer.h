@@ -38,6 +38,8 @@ struct tracer_host {
 	 * another process is going to trace it. False: nobody will look at it.
 	 */
 	bool (*exiting)(void *ctx, pid_t pid, int status);
+	/* Some seconds later, with holds_ends: true if nobody has begun to look. Then it ends. */
+	bool (*is_unseen)(void *ctx, pid_t pid);
 	/* The last thread of a process has ended. */
 	void (*ended)(void *ctx, pid_t pid, int status);
 };

@@ -114,8 +114,13 @@ static void report_exit(struct tracer *t, struct tracer_process *p, int status)
 		return;
 	}
 	p->nr_holds--;
-	if (!t->host.exiting || !t->host.exiting(t->host.ctx, pid, status))
+	if (!t->host.exiting || !t->host.exiting(t->host.ctx, pid, status)) {
 		tracer_let_end(t, pid);
+	} else if (!IS_AGENT && !p->is_launched) {
+		/* The process is not ours to keep, should heaptap be stopped. */
+		p->end_wait_ns = clock_now_ns() + PROGRAM_EXIT_HOLD_NS;
+		tracer_arm(t);
+	}
 }
 
 void tracer_leave(struct tracer *t, struct tracer_process *p)

@@ -81,8 +81,9 @@ struct tracer_process {
 	bool is_leaving;  /* PROGRAM_AT_END leads to a detach, because another process is to trace it */
 	u32 nr_holds;	  /* reasons to keep all threads stopped */
 	u64 hold_end_ns;  /* of a hold by tracer_hold(); 0 = not held so */
-	taddr_t start_sp; /* struct unwinder */
-	taddr_t numbers;  /* where it numbers its calls itself; 0 = it does not */
+	u64 end_wait_ns; /* PROGRAM_AT_END: by then somebody must have begun to look; 0 = there is no limit */
+	taddr_t start_sp;	/* struct unwinder */
+	taddr_t numbers;	/* where it numbers its calls itself; 0 = it does not */
 	u64 nr_urgent, nr_done; /* urgent records that were written, and those that were dealt with */
 };
 

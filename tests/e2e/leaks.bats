@@ -362,6 +362,7 @@ has_lost() { jq -e '.processes[0].scan.definite.blocks > 0' "$report"; }
 	[[ $(field .verdict) == "no leak verdict: ended by SIGKILL, "*"; the verdict before that: leaks 1,442 B in 10 blocks, and with them 848 B in 13; "* ]]
 }
 
+# bats test_tags=ptrace
 @test "leaks: attach: heaptap cannot look at a process that ends: it ends all the same" {
 	kinds
 	patient "$TARGET"

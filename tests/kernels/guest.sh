@@ -103,8 +103,10 @@ test_attach_threads_as_counted() {
 
 # The last state of a process that a signal ends is judged: the kernel has probes of its own functions.
 test_attach_end_by_signal() {
+	local signal major minor
 	[ -e /sys/bus/event_source/devices/kprobe ] || skip "no kernel probes here"
-	local signal
+	IFS=. read -r major minor _ </proc/sys/kernel/osrelease
+	[ $((major * 100 + minor)) -ge 517 ] || skip "no bpf_loop() before Linux 5.17"
 	for signal in 9 11; do
 		stepping
 		attached "$TARGET"

@@ -257,7 +257,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		describe_note(
 			p, out,
 			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
-			"does at exit: heaptap let it go then, because that task may want to trace it: only one can");
+			"does at exit: heaptap let it go then, because that task may want to trace it");
 	/* All mappings are looked at for it. */
 	runtime = IS_AGENT || out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)
