@@ -195,6 +195,11 @@ find_jemalloc() {
 	judged
 }
 
+@test "leaks: mimalloc: the address of the first block of a page in the books holds no block (T8)" {
+	traced -- "$T/like_mimalloc" traced
+	is .scan.definite.blocks 1
+}
+
 # bats test_tags=full
 @test "leaks: run: GLib: objects behind private data, and pointers in 32 bits in hash tables, are held" {
 	local program kind blocks function wrong=0

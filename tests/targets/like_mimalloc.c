@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory as mimalloc has it (user/census/mimalloc_find.c, user/scan/mimalloc_map.c): like_mimalloc [map|segments].
- * Without an argument it is none: small numbers and a pointer into itself, at an address where a segment may begin.
- * Else it has books of version 3 or 1, with one page of blocks that the program takes. Sleeps until SIGTERM.
+ * Memory as mimalloc has it (user/census/mimalloc_find.c, user/scan/mimalloc_map.c):
+ * like_mimalloc [map|segments|traced]. Without an argument it is none: small numbers and a pointer into itself, at an
+ * address where a segment may begin. Else it has books of version 3 or 1, with one page of blocks that the program
+ * takes. Sleeps until SIGTERM, or ends if it is traced.
  */
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/targets/truth.h"
 
@@ -118,6 +120,55 @@ static void segments(void)
 	take(first);
 }
 
+static char *next_slot;
+
+/* Functions that make this an allocator. */
+FN void *mi_malloc(size_t size);
+FN void *mi_zalloc(size_t size);
+FN void mi_free(void *p);
+
+void *mi_malloc(size_t size)
+{
+	char *slot = next_slot;
+
+	keep(size);
+	next_slot += SLOT;
+	return slot;
+}
+
+void *mi_zalloc(size_t size)
+{
+	return mi_malloc(size);
+}
+
+void mi_free(void *p)
+{
+	keep(p);
+}
+
+FN static void lose_first(void)
+{
+	void *p = mi_zalloc(SLOT);
+
+	keep(p);
+	mi_free(NULL);
+}
+
+/* The first block of the page, whose address the books have, is lost. */
+static void traced(void)
+{
+	segments();
+	next_slot = held[0];
+	lose_first();
+	for (int i = 1; i < NR_BLOCKS; i++)
+		held[i] = mi_malloc(SLOT);
+	held[0] = NULL;
+	next_slot = NULL;
+	expect("definite 1 %d mi_zalloc", SLOT);
+	fflush(stdout);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	static char buffer[256];
@@ -128,6 +179,8 @@ int main(int argc, char **argv)
 		none();
 	else if (!strcmp(argv[1], "map"))
 		map();
+	else if (!strcmp(argv[1], "traced"))
+		traced();
 	else
 		segments();
 	printf("ready %d\n", NR_BLOCKS);

@@ -19,7 +19,7 @@
  * lies in a slot, and if its lists begin with slots.
  */
 
-enum { ADDRESS_BITS = 47, MAX_PREFIXED = 1024, MAX_TRIPLED = 64, MAX_SINGLE = 512 };
+enum { ADDRESS_BITS = 47, MAX_PREFIXED = 1024, MAX_TRIPLED = 64, MAX_SINGLE = 512, DESCRIPTION = 64 };
 
 const struct mimalloc_layout mimalloc_layouts[NR_MIMALLOC_LAYOUTS] = {
 	{ "2.0.6", 39, 40, 41, 42, 43, 45, 46, 10, false, 128, 2840, 3, { 2, 4, 5 }, 6 },
@@ -135,13 +135,21 @@ static bool find_page(const struct scan *s, struct page_reader *r, u32 layouts, 
 	return is_found;
 }
 
+/* Books of the allocator at [@start, @end), where no block can lie. */
+static int add_dead(struct region_list *list, const struct scan *s, taddr_t start, taddr_t end)
+{
+	u32 first = scan_lower_bound(s, start);
+
+	return first < s->nr && s->blocks[first].addr < end ? 0 : region_add_dead(list, start, end);
+}
+
 struct mapped {
 	struct region_list *list;
 	const struct scan *s;
 	struct mimalloc_map map;
 };
 
-/* Add the page of @run, if a known block lies in it. */
+/* Add the page of @run, if a known block lies in it. Its description has the address of the first one: no root. */
 static int add_mapped(void *ctx, const struct mimalloc_map_run *run)
 {
 	struct mapped *m = ctx;
@@ -149,13 +157,16 @@ static int add_mapped(void *ctx, const struct mimalloc_map_run *run)
 	struct slot_page page;
 	u32 first;
 
-	if (!mimalloc_map_page(&m->map, run, &p) || p.reserved == 1)
+	int err;
+
+	if (!mimalloc_map_page(&m->map, run, &p))
 		return 0;
 	page = (struct slot_page){ run->start, p.first, p.first + p.capacity * p.slot, p.slot };
 	first = scan_lower_bound(m->s, page.first);
 	if (first == m->s->nr || m->s->blocks[first].addr >= page.end || !scan_mimalloc_agrees(m->s, &page))
 		return 0;
-	return add_page(m->list, &page);
+	err = add_dead(m->list, m->s, run->books, run->books + DESCRIPTION);
+	return err || p.reserved == 1 ? err : add_page(m->list, &page);
 }
 
 /* Version 3. 0 or -ENOMEM. */
@@ -170,10 +181,25 @@ static int find_mapped(struct region_list *list, const struct scan *s)
 	return mimalloc_map_find(&m->map, s->snap) ? 0 : mimalloc_map_each(&m->map, add_mapped, m);
 }
 
+/* The books at the beginning of a segment have the addresses of first blocks, too. The shortest that may be counts. */
+static int add_books(struct region_list *list, const struct scan *s, struct page_reader *r, u32 layouts,
+		     taddr_t segment)
+{
+	u64 nr = MIMALLOC_MAX_INFO;
+
+	for (u32 k = 0; k < NR_MIMALLOC_LAYOUTS; k++) {
+		u32 info = layouts >> k & 1 ? (u32)page_reader_at(r, segment + mimalloc_layouts[k].info * 8)
+					    : MIMALLOC_MAX_INFO;
+
+		nr = info < nr ? info : nr;
+	}
+	return add_dead(list, s, segment, segment + nr * MIMALLOC_SLICE);
+}
+
 int region_find_mimalloc(struct region_list *list, const struct scan *s)
 {
 	struct page_reader r = { .snap = s->snap, .addr = 1 };
-	taddr_t segment = 1;
+	taddr_t segment = 1, books = 1; /* that was added last */
 	u32 layouts = 0;
 	int err = 0;
 
@@ -192,6 +218,9 @@ int region_find_mimalloc(struct region_list *list, const struct scan *s)
 		if (find_page(s, &r, layouts, addr, &page)) {
 			err = add_page(list, &page);
 			end = page.end;
+			if (!err && books != segment)
+				err = add_books(list, s, &r, layouts, segment);
+			books = segment;
 		}
 		i = scan_lower_bound(s, layouts ? end : segment + MIMALLOC_SEGMENT);
 	}
