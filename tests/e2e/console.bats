@@ -537,7 +537,7 @@ SCRIPT
 	done
 	printf 'wait end\nprocesses\nwait blocks>100\n' >&"${CON[1]}"
 	echo quit >&"${STEP[1]}"
-	wait_for fate_line 'has ended'
+	wait_for fate_line 'exited with status 0'
 	ask status
 	has 'wait: blocks>100: the processes have ended'
 	leave 2
