@@ -591,7 +591,7 @@ built() { says bash built; }
 	wait_for works_on "$TARGET"
 	ask "kill $TARGET yes"
 	wait_for gone "$TARGET"
-	wait_for fate 'has ended'
+	wait_for fate 'killed by signal 15'
 	ask status
 	has 'calls       none seen'
 	leave 2
@@ -611,7 +611,7 @@ fate() {
 	step 'alloc 10 100'
 	[ "$(live_blocks)" -eq 10 ]
 	kill -KILL "$TARGET"
-	wait_for fate 'has ended'
+	wait_for fate 'killed by signal 9'
 	[ "$(live_blocks)" -eq 10 ]
 	leave
 }
@@ -651,7 +651,7 @@ fate() {
 	# A number here means another process than there.
 	ask "kill $$ yes"
 	wait_for gone "$TARGET"
-	wait_for fate 'has ended'
+	wait_for fate 'killed by signal 15'
 	is_running $$
 	leave
 }

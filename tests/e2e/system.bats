@@ -227,7 +227,7 @@ told() { grep -q -- "$1" "$err"; }
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
-	grep "^$SWELL (pid $first)" "$rows" | grep -q 'has ended'
+	grep "^$SWELL (pid $first)" "$rows" | grep -Eq 'has ended|killed by signal 15'
 }
 
 # bats test_tags=full
