@@ -123,10 +123,10 @@ static void no_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(pages_of_files, cgroup_memory_clear),
-		cmocka_unit_test_teardown(first_version, cgroup_memory_clear),
-		cmocka_unit_test_teardown(odd_numbers, cgroup_memory_clear),
-		cmocka_unit_test_teardown(no_limit, cgroup_memory_clear),
+		cmocka_unit_test_setup_teardown(pages_of_files, NULL, cgroup_memory_clear),
+		cmocka_unit_test_setup_teardown(first_version, NULL, cgroup_memory_clear),
+		cmocka_unit_test_setup_teardown(odd_numbers, NULL, cgroup_memory_clear),
+		cmocka_unit_test_setup_teardown(no_limit, NULL, cgroup_memory_clear),
 	};
 
 	return cmocka_run_group_tests(tests, cgroup_memory_begin, cgroup_memory_end);
