@@ -28,8 +28,8 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 @test "status: attach on a terminal has a line that is removed before messages and reports" {
 	with_tmux
 	spinning
-	on_screen 120x40 "$HEAPTAP" attach -n 1 "$TARGET"
-	shows "$LINE.* lost 0  [1-9][0-9,]* events/s  heaptap .* of a CPU"
+	on_screen 160x40 "$HEAPTAP" attach -n 1 "$TARGET"
+	shows "$LINE.* lost 0  .*[1-9][0-9,]* events/s  heaptap .* of a CPU"
 	no_mixing
 	kill -USR1 "$(screen_pid)"
 	shows '^spin (pid '
