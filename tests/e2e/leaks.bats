@@ -293,6 +293,7 @@ every_kind_of() {
 
 # bats test_tags=full
 @test "leaks: attach: a process that ends is judged at its end, as under run" {
+	not_by_connect "serve does not hold a process at its end"
 	local backend
 	with_bpf_only "a process that calls _exit() is waited for by BPF"
 	unset HEAPTAP_NO_CODE
@@ -326,6 +327,7 @@ has_lost() { jq -e '.processes[0].scan.definite.blocks > 0' "$report"; }
 
 # bats test_tags=full
 @test "leaks: attach by ptrace: a process that ends, by itself or by a signal, is judged at its end" {
+	not_by_connect "serve does not hold a process at its end"
 	local signal
 	for signal in 15 9 11; do
 		killed ptrace "$signal"
@@ -993,6 +995,7 @@ mapped() {
 
 # bats test_tags=ptrace,inline,full
 @test "leaks: --blocks: leaked blocks of each caller; --contents: what is in them" {
+	not_by_connect "contents of memory stay on their machine"
 	traced --blocks 2 --contents 32 -o "$BATS_TEST_TMPDIR/text.txt" -o "$BATS_TEST_TMPDIR/l.blocks.json" -- "$T/leak"
 	sed -n '/^Leaked blocks$/,/^$/p' "$BATS_TEST_TMPDIR/text.txt" >"$BATS_TEST_TMPDIR/section"
 	cat "$BATS_TEST_TMPDIR/section"
@@ -1009,6 +1012,7 @@ mapped() {
 }
 
 @test "leaks: a program that has no block at its end has its verdict without a stop" {
+	not_by_connect "the books are on the other side"
 	traced -- true
 	[ "$status" -eq 0 ]
 	is .scan.definite.blocks 0

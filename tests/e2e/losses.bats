@@ -82,7 +82,7 @@ drowned() {
 @test "losses: where events were lost, no rule of --fail-on passes (F1, T6)" {
 	local rule
 	not_by_inline "threads wait for heaptap, so that nothing is lost"
-	for rule in definite errors growth:5%; do
+	for rule in definite errors growth:1%; do
 		traced --ring-size 4K -d 0 --fail-on "$rule" -- "$T/threads" 8 20000
 		[ "$(field .lost.allocs)" -gt 0 ] || skip "nothing was lost here"
 		[ "$status" -eq 6 ]

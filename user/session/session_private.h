@@ -121,7 +121,7 @@ void session_blur(const struct session *s, struct process *p);
 /* Reset the counts of findings, for the next report. */
 void session_forget_findings(struct session *s);
 /* The last report meets one of @rules. */
-bool session_has_findings(const struct session *s, const struct fail_rules *rules);
+bool session_has_findings(struct session *s, const struct fail_rules *rules);
 
 /* Update the losses of @p in its present image. */
 void session_read_losses(struct session *s, struct process *p);

@@ -407,14 +407,15 @@ int session_report(struct session *s)
 	return err;
 }
 
-bool session_has_findings(const struct session *s, const struct fail_rules *rules)
+bool session_has_findings(struct session *s, const struct fail_rules *rules)
 {
 	if (rules->on_definite && (s->found.lost.blocks || s->found.with.blocks) &&
 	    s->found.lost.bytes + s->found.with.bytes >= rules->bytes)
 		return true;
 	if (rules->on_errors && s->found.nr_misuses)
 		return true;
-	return rules->growth && s->found.growth >= rules->growth;
+	/* Where releases are missing, all memory grows. */
+	return rules->growth && s->found.growth >= rules->growth && !session_has_losses(s);
 }
 
 /* Each rule that was asked for, after what was measured for it. */
