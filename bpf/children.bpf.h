@@ -26,26 +26,6 @@ struct {
 	__type(value, struct task_copy);
 } task_copies SEC(".maps");
 
-/* Where processes number their own calls (--backend inline), by PID. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PROCESSES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, u32);
-	__type(value, u64);
-} sequences SEC(".maps");
-
-/* The lower half of the number of the last call of @pid, which runs now; 0 = not known. */
-static __always_inline u32 sequence_of(u32 pid)
-{
-	const u64 *at = bpf_map_lookup_elem(&sequences, &pid);
-	u64 numbers[2] = {}; /* struct piece_sequence */
-
-	if (at)
-		bpf_probe_read_user(numbers, sizeof(numbers), (const void *)*at);
-	return (u32)(numbers[1] ? numbers[1] : numbers[0]);
-}
-
 /* By PID. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -112,8 +92,7 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 		count_loss(&process->unfollowed);
 		return false;
 	}
-	if (!send_process(EVENT_FORK, flags, parent, child,
-			  flags & EVENT_NO_COPY ? 0 : sequence_of(parent))) {
+	if (!send_process(EVENT_FORK, flags, parent, child, 0)) {
 		bpf_map_delete_elem(&processes, &child);
 		count_loss(&process->unfollowed);
 		return false;

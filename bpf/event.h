@@ -41,7 +41,10 @@ struct event_header {
 	u16 fn;	  /* row of the allocator table, enum alloc_fn; 0 outside heap events */
 	u32 pid;  /* process (thread group), in heaptap's PID namespace */
 	u32 tid;  /* thread */
-	u32 distance; /* heap events of sampled blocks: binary logarithm of the mean distance; 0 = that of the trace */
+	union {
+		u32 distance; /* of sampled blocks: binary logarithm of the mean distance; 0 = that of the trace */
+		u32 call_number; /* on the way to the inline source: lower half of the last call's number */
+	};
 };
 
 /* One step of an allocator call; the same from every source. */
@@ -138,8 +141,7 @@ enum note_what {
 struct note_event {
 	struct event_header h;
 	u64 time_ns; /* CLOCK_MONOTONIC */
-	u32 what;    /* enum note_what */
-	u32 number; /* from BPF to the source inline: the lower half of the number of the process's last call; else 0 */
+	u64 what;    /* enum note_what */
 	union {
 		char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
 		u64 addr;		    /* of NOTE_IGNORE */

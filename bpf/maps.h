@@ -55,7 +55,8 @@ struct source_config {
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
 	u32 max_followed; /* most children that are traced at a time; 0 = none */
 	u32 seen_sets;	  /* of the map stacks_seen: a power of two */
-	u32 has_chosen; /* programs whose names the map "chosen" has are traced from their exec on, as children */
+	u32 has_chosen, /* programs whose names the map "chosen" has are traced from their exec on, as children */
+		has_numbers; /* events say which call of the process came before them ("sequences") */
 	struct mapping_rows {
 		u16 mmap_fn, munmap_fn, mremap_fn, brk_fn; /* rows for system calls; 0 = they are not seen */
 	} mapping;
@@ -72,11 +73,11 @@ struct chosen_names {
 
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on;	 /* the gate: 0 = the programs do nothing */
-	u32 nr_paused;	 /* processes in the map of paused ones */
-	u32 nr_followed; /* children that are traced; user space takes off those that have ended */
-	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
-	u32 is_shared;	 /* links without a PID filter: probes are in processes that nobody traces, too */
+	u32 is_on; /* the gate: 0 = the programs do nothing */
+	u32 nr_paused,
+		nr_followed; /* in the map of paused ones; children that are traced and have not ended */
+	u32 task_pid_at;     /* offset of the TID in struct task_struct; 0 = not known */
+	u32 is_shared;	     /* links without a PID filter: probes are in processes that nobody traces, too */
 	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */
 	u32 layout_pid; /* process whose next child's task_struct is copied, to find fields in it; 0 = none */
 	u32 depth;	/* frames per stack, 0 = none */

@@ -89,7 +89,7 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 	out->h.tid = (u32)current_ids();
 	out->time_ns = bpf_ktime_get_ns();
 	out->what = n->what;
-	out->number = sequence_of(t->pid);
+	out->h.call_number = number_of_call(t->pid);
 	bpf_ringbuf_submit(out, is_check ? BPF_RB_FORCE_WAKEUP : wake_flag());
 	/* As in maps_changed(): the thread waits for the verdict. */
 	if (is_check && config.stops_at_maps)

@@ -9,6 +9,26 @@ struct {
 	__uint(max_entries, 1 << 23);
 } ring SEC(".maps");
 
+/* Where processes number their own calls (--backend inline), by PID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u64);
+} sequences SEC(".maps");
+
+/* The lower half of the number of the last call of @pid, which runs now; 0 = not known. */
+static __always_inline u32 number_of_call(u32 pid)
+{
+	const u64 *at = config.has_numbers ? bpf_map_lookup_elem(&sequences, &pid) : NULL;
+	u64 numbers[2] = {}; /* struct piece_sequence */
+
+	if (at)
+		bpf_probe_read_user(numbers, sizeof(numbers), (const void *)*at);
+	return (u32)(numbers[1] ? numbers[1] : numbers[0]);
+}
+
 /* To wake the reader costs more than a record: wake it only when many bytes wait. */
 static __always_inline u64 wake_flag(void)
 {
@@ -40,7 +60,7 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 	*out = *ev;
 	out->h.pid = t->pid;
 	out->h.tid = (u32)current_ids();
-	out->h.distance = 0;
+	out->h.call_number = number_of_call(t->pid);
 	out->time_ns = bpf_ktime_get_ns();
 	if (state.is_measured)
 		__sync_fetch_and_add(&state.nr_own_calls, 1);
@@ -71,6 +91,8 @@ static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child, 
 	out->h.flags = flags;
 	out->h.pid = pid;
 	out->h.tid = (u32)current_ids();
+	if (kind == EVENT_FORK && !(flags & EVENT_NO_COPY))
+		out->h.call_number = number_of_call(pid);
 	out->time_ns = bpf_ktime_get_ns();
 	out->child_pid = child;
 	out->exit_status = execs;

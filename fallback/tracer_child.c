@@ -124,7 +124,7 @@ static bool report_birth(struct tracer *t, const struct tracer_process *parent, 
 				    .child_pid = (u32)th->process->pid };
 
 	if (!IS_AGENT)
-		ev.exit_status = tracer_read_number(parent);
+		ev.h.call_number = tracer_read_number(parent);
 	if (!tracer_report_event(t, th, &ev))
 		return false;
 	t->nr_followed++;

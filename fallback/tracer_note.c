@@ -60,6 +60,8 @@ static void tracer_note_send_block(struct tracer *t, struct tracer_thread *th, c
 	if (!is_free || t->options.has_free_stacks)
 		ev.stack = tracer_take_stack_here(t, p);
 	ev.time_ns = clock_now_ns();
+	if (!IS_AGENT)
+		ev.h.call_number = tracer_read_number(p);
 	if (t->host.record && t->host.record(t->host.ctx, &ev, sizeof(ev), false))
 		return;
 	p->losses->allocs += !is_free;
@@ -102,7 +104,7 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 	ev.what = n->what;
 	ev.time_ns = clock_now_ns();
 	if (!IS_AGENT)
-		ev.number = tracer_read_number(p);
+		ev.h.call_number = tracer_read_number(p);
 	memcpy(ev.name, n->name, sizeof(ev.name));
 	if (n->what == NOTE_MARK && !n->name[0])
 		tracer_note_read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);

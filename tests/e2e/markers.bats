@@ -175,8 +175,11 @@ marked_alike() {
 	is .scan.definite.blocks "$(of_function lose definite.blocks)"
 }
 
-@test "markers: a pool ends, and wrong releases are seen" {
-	traced -- "$T/marked" pool_ends
+@test "markers: a pool ends again and again, and wrong releases are seen (B4)" {
+	traced -- "$T/marked" pool_ends 5000
+	nothing_lost
+	is .totals.allocs 25001
+	is .totals.frees 25001
 	is .totals.live_blocks 0
 	is .totals.unknown_frees 0
 	is '.errors | length' 1

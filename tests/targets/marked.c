@@ -112,19 +112,22 @@ static void pool(void)
 	lose(10);
 }
 
-/* All blocks come back, then the memory does; and one block goes to the wrong function. */
-static void pool_ends(void)
+/*
+ * All blocks come back, then the memory does, again and again, and what is allocated next may lie there; and one block
+ * goes to the wrong function.
+ */
+static void pool_ends(long rounds)
 {
-	void *wrong;
-
-	arena = malloc(4096);
-	for (int i = 0; i < 3; i++)
-		kept[nr_kept++] = take();
-	while (nr_kept)
-		give(kept[--nr_kept]);
-	free(arena);
-	wrong = malloc(10);
-	give(wrong);
+	while (rounds-- > 0) {
+		arena = malloc(4096);
+		for (nr_taken = 0; nr_taken < 3;)
+			kept[nr_kept++] = take();
+		while (nr_kept)
+			give(kept[--nr_kept]);
+		free(arena);
+		free(malloc(10));
+	}
+	give(malloc(10));
 }
 
 static __attribute__((noipa)) void hide(uintptr_t mask)
@@ -170,7 +173,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "expect"))
 		expect();
 	else if (!strcmp(what, "pool_ends"))
-		pool_ends();
+		pool_ends(argc > 2 ? atol(argv[2]) : 1000);
 	else if (!strcmp(what, "check"))
 		check();
 	else if (!strcmp(what, "fork"))

@@ -306,6 +306,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		options->wants_end && !s->config.max_followed && sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
+	s->config.has_numbers = options->taker != NULL;
 	s->config.seen_sets = options->taker && !options->begins_by_bpf ? FEW_SEEN_SETS : SEEN_SETS;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;

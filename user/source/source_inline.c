@@ -449,7 +449,7 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
 {
 	struct inline_target *parent = inline_source_find(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
-	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
+	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->h.call_number) : 0;
 	struct process_event ev = *rec;
 	int err = nr < 0 ? nr : source_inline_add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
 
@@ -457,7 +457,7 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
 		return nr;
 	if (err)
 		debug("inline: PID %u: %s", rec->child_pid, strerror(-err));
-	ev.exit_status = 0;
+	ev.h.call_number = 0;
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
@@ -468,22 +468,24 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
  */
 static int poll_before(struct inline_source *s, struct inline_target *t, const struct event_header *rec)
 {
-	u32 number = rec->kind == EVENT_NOTE ? ((const struct note_event *)rec)->number : 0;
-
 	if (rec->kind == EVENT_STACK)
 		return 0; /* it belongs to no moment */
 	if (rec->kind == EVENT_NOTE || record_kinds[rec->kind].role == RECORD_HEAP)
-		return inline_target_poll_until(t, s->sink, record_time(rec), number);
+		return inline_target_poll_until(t, s->sink, record_time(rec), rec->call_number);
 	return inline_target_poll(t, s->sink, rec->kind == EVENT_EXIT);
 }
 
-/* A marker's record, without the number that it needs here only. */
-static int send_note(const struct inline_source *s, const struct event_header *rec)
+/* Pass @rec on without the number, which it needs here only. */
+static int send_unnumbered(const struct inline_source *s, const struct event_header *rec, size_t len)
 {
-	struct note_event ev = *(const struct note_event *)rec;
+	union {
+		struct note_event note;
+		struct heap_event heap;
+	} ev;
 
-	ev.number = 0;
-	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+	memcpy(&ev, rec, len);
+	ev.note.h.call_number = 0;
+	return s->sink->record(s->sink->ctx, &ev.note.h, len);
 }
 
 /*
@@ -536,8 +538,8 @@ static int source_inline_on_record(void *ctx, const struct event_header *rec, si
 		return nr;
 	if (t && rec->kind == EVENT_EXIT)
 		lose_target(s, t);
-	if (rec->kind == EVENT_NOTE)
-		return send_note(s, rec);
+	if (rec->call_number && len <= sizeof(struct note_event))
+		return send_unnumbered(s, rec, len);
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
