@@ -6,6 +6,8 @@
 #include "user/lib/types.h"
 #endif
 
+#include "bpf/stack_id.h"
+
 enum event_kind {
 	EVENT_ALLOC = 1,     /* struct heap_event; at return of the call; addr 0 = it failed */
 	EVENT_FREE,	     /* struct heap_event; at entry, before the address can be reused */
@@ -61,7 +63,7 @@ struct heap_event {
 	u64 stack; /* id of a stack sent before; 0 = none taken, 1 = lost */
 };
 #define ALIGNMENT_ZERO (~0ULL)
-enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127, NOTE_NAME_BYTES = 64 };
+enum { STACK_MAX_FRAMES = 127, NOTE_NAME_BYTES = 64 };
 
 /* Why a walk ended. Order is part of the recording format: append only. */
 enum stack_end {
@@ -87,22 +89,6 @@ struct stack_event {
 	u8 end, reserved;	   /* the first: enum stack_end */
 	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
 };
-
-/* The id of a stack is a hash of its frames, outermost first, and of its process, epoch and end. */
-enum { STACK_ID_BEGIN = 0x7f4a7c15 };
-static inline u64 stack_id_frame(u64 outer, u64 ip)
-{
-	u64 id = (outer ^ ip) * 0xff51afd7ed558ccdULL;
-
-	return id ^ id >> 32;
-}
-
-static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 end)
-{
-	id = (id ^ ((u64)epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL + end;
-	id ^= id >> 29;
-	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
-}
 
 /* The id of @ev, computed from its other fields. */
 static inline u64 stack_event_id(const struct stack_event *ev)

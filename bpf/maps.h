@@ -8,6 +8,7 @@
 
 #include "bpf/call_wish.h"
 #include "bpf/cfi_rule.h"
+#include "bpf/chosen_names.h"
 #include "bpf/task_fields.h"
 
 enum { TRAP_CODE_BYTES = 16 };
@@ -62,22 +63,13 @@ struct source_config {
 	} mapping;
 };
 
-/*
- * Names of programs, as a machine that reads comm byte by byte. In a set of bits, at first @begins, a byte leads from
- * each bit of steps[byte] to the next one, and of @stays to itself. The last byte of a chosen name leads to @ends.
- */
-struct chosen_names {
-	u64 begins, stays, ends;
-	u64 steps[256];
-};
-
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on; /* the gate: 0 = the programs do nothing */
-	u32 nr_paused,
-		nr_followed; /* in the map of paused ones; children that are traced and have not ended */
-	u32 task_pid_at;     /* offset of the TID in struct task_struct; 0 = not known */
-	u32 is_shared;	     /* links without a PID filter: probes are in processes that nobody traces, too */
+	u32 is_on;	 /* the gate: 0 = the programs do nothing */
+	u32 nr_paused;	 /* processes in the map of paused ones */
+	u32 nr_followed; /* children that are traced; user space takes off those that have ended */
+	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
+	u32 is_shared;	 /* links without a PID filter: probes are in processes that nobody traces, too */
 	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */
 	u32 layout_pid; /* process whose next child's task_struct is copied, to find fields in it; 0 = none */
 	u32 depth;	/* frames per stack, 0 = none */

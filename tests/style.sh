@@ -39,7 +39,8 @@ include:
 vmlinux/x86_64/walk_cpu.h:
 vmlinux/aarch64/walk_cpu.h:
 user/lib:
-bpf/event.h: user/lib
+bpf/stack_id.h: user/lib
+bpf/event.h: user/lib bpf/stack_id.h
 call: user/lib bpf/event.h
 bpf: user/lib call vmlinux
 arch: user/lib

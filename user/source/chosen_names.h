@@ -2,7 +2,7 @@
 /* Names of programs, or patterns of these as in a shell, for the BPF program that sees each exec. */
 #pragma once
 
-#include "bpf/maps.h"
+#include "bpf/chosen_names.h"
 
 /*
  * Make @out of @patterns, NULL-terminated. It chooses what fnmatch() without flags does, of names of at most 15 bytes.
