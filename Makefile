@@ -169,7 +169,8 @@ demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
 # How many things are built, and how many files of tests run, at a time. Tests often wait: so one more than CPUs.
 JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
 # For tests: absolute paths, because tests change directories.
-TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
+# A child of a test may start threads although the test has had some (ThreadSanitizer).
+TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS) TSAN_OPTIONS=die_after_fork=0
 
 # End-to-end tests that need no root and no libraries of their own.
 PLAIN_TESTS := tests/e2e/golden.bats tests/e2e/deps.bats
