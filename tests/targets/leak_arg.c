@@ -2,7 +2,7 @@
 /*
  * Threads that lose the blocks that they were started with, or that they return: "leak_arg [N]". The C library keeps
  * the descriptors of ended threads, with the argument and the result. The last thread waits for nobody: its result may
- * be fetched yet.
+ * be fetched yet. Blocks are cleared: what lay there before may have been a pointer to another one.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -21,17 +21,17 @@ FN static void scrub(void)
 
 FN static void *argument(void)
 {
-	return malloc(100);
+	return memset(malloc(100), 0, 100);
 }
 
 FN static void *result(void)
 {
-	return malloc(200);
+	return memset(malloc(200), 0, 200);
 }
 
 FN static void *unfetched(void)
 {
-	return malloc(300);
+	return memset(malloc(300), 0, 300);
 }
 
 FN static void *thread_main(void *arg)
