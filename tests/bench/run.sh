@@ -530,6 +530,18 @@ bench_redis() {
 		"$with / $without ms; untraced $untraced ms; $nr verdicts"
 }
 
+# What heaptap says that breakpoints cost, beside what they do.
+bench_price() {
+	local what="price as told, of --backend bpf / as measured" name told true
+	progress "the price of breakpoints"
+	if ! tests/bench/price.py "$heaptap" "$bench/server" 6 3 >"$tmp/prices" 2>>"$tmp/log"; then
+		missing "$what" "1.25 x" "it failed"
+	fi
+	while read -r name told true; do
+		row "$what: ${name//_/ }" "$(reading '%.2f x' "$told / $true")" "1.25 x" "$told / $true % of its CPU time"
+	done <"$tmp/prices"
+}
+
 # Replies of the console about a process with ten million live blocks.
 bench_console() {
 	progress "the console on 10 million blocks"
@@ -607,7 +619,7 @@ mkdir -p "$out"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
 [ "$#" -gt 0 ] || set -- start pairs inline inline_work ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
-	page json console screen redis
+	page json console screen redis price
 for group; do "bench_$group"; done
 progress ""
 echo "took $((SECONDS - start)) s" >>"$table"
