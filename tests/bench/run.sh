@@ -530,7 +530,7 @@ bench_redis() {
 		"$with / $without ms; untraced $untraced ms; $nr verdicts"
 }
 
-# What heaptap says that breakpoints cost, beside what they do.
+# The price of breakpoints: what heaptap says, beside what a request takes longer.
 bench_price() {
 	local what="price as told, of --backend bpf / as measured" name told true
 	progress "the price of breakpoints"
