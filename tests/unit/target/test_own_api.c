@@ -105,6 +105,10 @@ static void heaps_shift_arguments(void **state)
 	assert_int_equal(row("mi_theap_zalloc", "mimalloc")->size_arg, 2);
 	assert_int_equal(row("mi_heap_destroy", "mimalloc")->kind, ALLOC_DESTROY);
 	assert_int_equal(row("mi_heap_destroy", "mimalloc")->old_arg, 1);
+	assert_int_equal(row("mi_heap_delete", "mimalloc")->kind, ALLOC_DELETE);
+	assert_int_equal(row("mi_realpath", "mimalloc")->out_arg, 2);
+	assert_int_equal(row("mi_heap_realpath", "mimalloc")->out_arg, 3);
+	assert_int_equal(row("mi_urealloc", "mimalloc")->old_arg, 1);
 	assert_int_equal(row("mi_heap_alloc_new_n", "mimalloc")->count_arg, 2);
 	assert_no_row("mi_heap_new");
 	assert_no_row("mi_usable_size");
