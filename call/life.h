@@ -665,7 +665,8 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	struct inflight_level *l;
 	u64 ret;
 
-	ev.addr = call_arg(c, p, p->old_arg);
+	/* What ends without an argument (a thread of the allocator) has a level, and no block has the address. */
+	ev.addr = p->old_arg ? call_arg(c, p, p->old_arg) : call_sp(c);
 	if (!ev.addr)
 		return;
 	ret = life_return_address(c, t, p);

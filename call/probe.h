@@ -17,7 +17,7 @@ enum alloc_kind {
 	ALLOC_MUNMAP,  /* releases a range of addresses */
 	ALLOC_RESIZE, /* changes the size of a block in its place, and returns the size it has then (xallocx) */
 	ALLOC_DESTROY, /* releases all blocks of a heap at once (mi_heap_destroy): which ones is not known */
-	ALLOC_DELETE,  /* releases a heap, whose blocks stay (mi_heap_delete) */
+	ALLOC_DELETE, /* releases a heap, whose blocks stay (mi_heap_delete), or what a thread has of the allocator */
 	NR_ALLOC_KINDS
 };
 

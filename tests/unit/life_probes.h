@@ -21,6 +21,7 @@ enum {
 	OWN_DELETE,
 	END_HEAP,
 	PATH,
+	END_THREAD,
 	NR_FNS
 };
 
@@ -70,6 +71,10 @@ static const struct call_probe probes[NR_FNS] = {
 		   .flags = PROBE_RETURNS | PROBE_WRAPS,
 		   .out_arg = 2,
 		   OWN(PATH) },
+	[END_THREAD] = { .fn = 16,
+			 .kind = ALLOC_DELETE,
+			 .flags = PROBE_RETURNS | PROBE_WRAPS,
+			 OWN(END_THREAD) },
 #undef RETURNS
 #undef OWN
 };

@@ -15,7 +15,7 @@ enum {
 #define MOVES(...)  .kind = ALLOC_REALLOC, .family = FAMILY_CUSTOM, __VA_ARGS__
 #define STORES(...) .kind = ALLOC_OUT, .family = FAMILY_CUSTOM, __VA_ARGS__
 #define ASKS	    .kind = ALLOC_FREE /* of no block: it gets no probe */
-#define ENDS	    .kind = ALLOC_DELETE, .family = FAMILY_CUSTOM, .old_arg = 1
+#define ENDS(n)	    .kind = ALLOC_DELETE, .family = FAMILY_CUSTOM, .old_arg = (n)
 #define FREES(n)    .kind = ALLOC_FREE, .family = FAMILY_CUSTOM, .old_arg = (n)
 #define SIZE(n)	    .size_arg = (n)
 #define COUNT(n)    .count_arg = (n)
@@ -104,8 +104,8 @@ static const struct alloc_fn mimalloc[] = {
 	{ "ucalloc", GIVES(COUNT(1), SIZE(2)) },
 	{ "urealloc", MOVES(OLD(1), SIZE(2)) },
 	{ "ufree", FREES(1) },
-	{ "heap_delete", ENDS },
-	{ "theap_delete", ENDS },
+	{ "heap_delete", ENDS(1) },
+	{ "theap_delete", ENDS(1) },
 	{ "heap_destroy", .kind = ALLOC_DESTROY, .family = FAMILY_CUSTOM, OLD(1) },
 	{ "theap_destroy", .kind = ALLOC_DESTROY, .family = FAMILY_CUSTOM, OLD(1) },
 	{ "free", FREES(1) },
@@ -114,6 +114,13 @@ static const struct alloc_fn mimalloc[] = {
 	{ "free_size_aligned", FREES(1) },
 	{ "free_aligned", FREES(1) },
 	{ "free_small", FREES(1) },
+};
+
+/* Since 3.2 the ends of threads and of the process release what the allocator took unseen. */
+static const struct alloc_fn mimalloc_inner[] = {
+	{ "thread_done", ENDS(0) },
+	{ "thread_locals_thread_done", ENDS(0) },
+	{ "thread_locals_done", ENDS(0) },
 };
 
 static const struct alloc_fn tcmalloc[] = {
@@ -194,6 +201,7 @@ static const struct {
 } allocators[] = {
 	{ "jemalloc", NULL, TABLE(jemalloc), 7, 0 },
 	{ "mimalloc", "mi_", TABLE(mimalloc), ARRAY_SIZE(mimalloc), NR_IN_HEAPS },
+	{ "mimalloc", "_mi_", TABLE(mimalloc_inner), ARRAY_SIZE(mimalloc_inner), 0 },
 	{ "tcmalloc", "tc_", TABLE(tcmalloc), ARRAY_SIZE(tcmalloc), 0 },
 	{ "rpmalloc", "rp", TABLE(rpmalloc), ARRAY_SIZE(rpmalloc), 0 },
 	{ "snmalloc", "sn_", TABLE(snmalloc), ARRAY_SIZE(snmalloc), 0 },

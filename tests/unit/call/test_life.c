@@ -291,6 +291,14 @@ static void calls_end_of_heap(void **state)
 	assert_int_equal(w.events[2].h.flags, EVENT_WITHIN);
 	enter(&w, FREE, top, CODE, 0x3000, 0);
 	assert_int_equal(w.events[3].h.flags, 0);
+	/* Whatever is where an argument would be. */
+	enter(&w, END_THREAD, top, CODE, 0, 0);
+	enter(&w, FREE, top - 32, LIBRARY + END_THREAD * 256 + 20, 0x1000, 0);
+	leave(&w, END_THREAD, top, 0);
+	assert_int_equal(w.nr_events, 6);
+	check(&w, 4, EVENT_FREE, 16, top, 0);
+	check(&w, 5, EVENT_FREE, 5, 0x1000, 0);
+	assert_int_equal(w.events[5].h.flags, EVENT_WITHIN);
 }
 
 /* A buffer of the caller is no block, and no failure (T7). */
