@@ -665,7 +665,7 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	struct inflight_level *l;
 	u64 ret;
 
-	/* What ends without an argument (a thread of the allocator) has a level, and no block has the address. */
+	/* The end of a thread has no argument: the level has an address that no block has. */
 	ev.addr = p->old_arg ? call_arg(c, p, p->old_arg) : call_sp(c);
 	if (!ev.addr)
 		return;
