@@ -504,7 +504,7 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 
 LIFE_STEP bool life_is_release(const struct call_probe *p)
 {
-	return p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP || p->kind == ALLOC_DESTROY;
+	return alloc_kind_releases(p->kind);
 }
 
 /* The block that a finished call of @p returns, 0 if it failed. */
@@ -533,6 +533,9 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 	bool moves = p->kind == ALLOC_REALLOC || p->kind == ALLOC_MREMAP || p->kind == ALLOC_RESIZE;
 	struct heap_event ev = {};
 
+	/* The caller's own buffer is no block (mi_realpath). */
+	if (p->kind == ALLOC_MALLOC && l->out && addr == l->out)
+		return;
 	ev.h.kind = moves ? EVENT_REALLOC_END : EVENT_ALLOC;
 	ev.h.flags = has_failed ? EVENT_RETRY : 0;
 #ifdef LIFE_SAMPLES
@@ -662,7 +665,8 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	struct inflight_level *l;
 	u64 ret;
 
-	ev.addr = call_arg(c, p, p->old_arg);
+	/* The end of a thread has no argument: the level has an address that no block has. */
+	ev.addr = p->old_arg ? call_arg(c, p, p->old_arg) : call_sp(c);
 	if (!ev.addr)
 		return;
 	ret = life_return_address(c, t, p);

@@ -17,8 +17,19 @@ enum alloc_kind {
 	ALLOC_MUNMAP,  /* releases a range of addresses */
 	ALLOC_RESIZE, /* changes the size of a block in its place, and returns the size it has then (xallocx) */
 	ALLOC_DESTROY, /* releases all blocks of a heap at once (mi_heap_destroy): which ones is not known */
+	ALLOC_DELETE, /* releases a heap, whose blocks stay (mi_heap_delete), or what a thread has of the allocator */
 	NR_ALLOC_KINDS
 };
+
+static inline bool alloc_kind_ends_heap(u8 kind)
+{
+	return kind == ALLOC_DESTROY || kind == ALLOC_DELETE;
+}
+
+static inline bool alloc_kind_releases(u8 kind)
+{
+	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP || alloc_kind_ends_heap(kind);
+}
 
 enum probe_flag {
 	PROBE_RETURNS =
@@ -28,7 +39,7 @@ enum probe_flag {
 	PROBE_THROWS = 8,     /* a call whose end is not seen has thrown or caught an exception */
 	PROBE_AT_RETURN = 16, /* no ret instructions are known: the end is seen where the call returns to */
 	PROBE_WRAPS =
-		32, /* a program's own operator: not all that it allocates or releases inside is its request */
+		32, /* a program's own operator, or the end of a heap: not all that happens inside is its request */
 	PROBE_STEPPED =
 		64, /* the CPU makes a single step at the place: the kernel does not emulate the instruction */
 };

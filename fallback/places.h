@@ -6,7 +6,8 @@
 #include "fallback/probe.h"
 #include "user/lib/hash_index.h"
 
-enum { PLACES_AT_ONE = 32 }; /* functions may share the code that they end in: ten of mimalloc do */
+/* Functions may share the code that they end in: more than 32 of mimalloc 3 do. */
+enum { PLACES_AT_ONE = IS_AGENT ? 32 : 128 };
 
 /* One purpose of a breakpoint. */
 struct place_use {

@@ -603,7 +603,7 @@ static bool wants_stack(const struct piece_regs *regs)
 
 	if (kind > PIECE_FREE || (kind == PIECE_FREE && !shared()->has_free_stacks) || !shared()->depth)
 		return false;
-	return kind == PIECE_ALLOC || regs_arg(regs, p->call.old_arg);
+	return kind == PIECE_ALLOC || (p->call.old_arg && regs_arg(regs, p->call.old_arg));
 }
 
 /*

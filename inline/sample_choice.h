@@ -59,7 +59,7 @@ static inline u32 sample_free(const struct piece_regs *regs, const struct piece_
 	struct piece_key *k = sample_first(thread_key());
 	struct piece_thread *t = k ? &place_at(k->nr)->thread : NULL;
 
-	if (!sample_take(regs_arg(regs, p->call.old_arg)))
+	if (!p->call.old_arg || !sample_take(regs_arg(regs, p->call.old_arg)))
 		return CALL_NONE;
 	if (t && t->drawn != k->left)
 		t->calls.last_alloc = 0;

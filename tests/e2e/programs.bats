@@ -119,6 +119,15 @@ own_api() {
 # bats test_tags=ptrace,inline
 @test "programs: the own API of mimalloc (T7)" { own_api mimalloc mimalloc 1 libmimalloc; }
 
+# bats test_tags=ptrace,inline
+@test "programs: what mimalloc takes and releases unseen is no mistake (T7)" {
+	traced --fail-on errors -- "$T/own_heap"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	as_told allocs live unknown
+	jq -e '.processes[0].scan.definite.blocks == 2' "$report"
+}
+
 @test "programs: blocks of a heap that mimalloc destroyed are unsure (T7)" {
 	local lib
 	lib=$(library libmimalloc)

@@ -373,7 +373,7 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 		h->totals.unknown_frees += !h->is_past;
 	} else if (p) {
 		free_pending(h, p);
-	} else {
+	} else if (IS_AGENT || !h->is_own || !h->is_own(h->own_ctx, ev->stack)) {
 		if (h->misuses)
 			check_unknown(h, addr, ev);
 		h->totals.unknown_frees += !h->is_past;
@@ -415,14 +415,17 @@ static bool is_part_of_request(struct heap *h, const struct heap_event *ev)
 
 static int heap_enter_free(struct heap *h, const struct heap_event *ev)
 {
+	u8 kind = alloc_fn(h->fns, ev->h.fn)->kind;
+
 	if (!ev->addr || is_part_of_request(h, ev))
 		return 0;
 	count_call(h, ev);
 	if (ev->h.flags & EVENT_UNMAP)
 		return unmap_range(h, ev->addr, ev->size);
-	if (alloc_fn(h->fns, ev->h.fn)->kind == ALLOC_DESTROY)
+	if (kind == ALLOC_DESTROY)
 		heap_taint(h);
-	else
+	/* A heap may be a block that was seen. */
+	if (!alloc_kind_ends_heap(kind) || block_table_find(&h->blocks, ev->addr))
 		free_block(h, ev->addr, ev);
 	return 0;
 }
@@ -721,6 +724,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 	cover_map_init(&copy->cover,
 		       &copy->budget); /* begins empty: the scan is less sure then, but never wrong */
 	copy->misuses = NULL;
+	copy->is_own = NULL;
 	copy->tape = NULL;
 	copy->slices = NULL;
 	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);

@@ -92,6 +92,8 @@ void heap_note_cover(struct heap *h, const struct heap_event *ev); /* of an even
 int heap_check(struct heap *h, bool is_complete) __must_check;
 /* Blocks that nobody saw may exist: count releases of unknown blocks as unsure, do not call them wrong. */
 void heap_check_gaps(struct heap *h);
+/* A release of no known block is the allocator's own, and right, if @is_own says so of its stack. */
+void heap_check_own(struct heap *h, bool (*is_own)(const void *ctx, u64 stack), const void *ctx);
 /* Do not compare the families of these functions, one bit each: they are not known (struct target). */
 void heap_check_blur(struct heap *h, const u64 blurred[ALLOC_MAX_FNS / 64]);
 
@@ -109,10 +111,7 @@ void heap_taint(struct heap *h);
 /* The process has ended. After heap_expect_gaps() this settles all pending blocks. */
 void heap_end(struct heap *h);
 
-/*
- * Count only blocks that are allocated from now on. Older blocks leave all sums, and their frees are not unknown. Once
- * in a life, and not together with heap_check().
- */
+/* Count only blocks allocated from now on: older ones leave all sums. Once in a life, not with heap_check(). */
 void heap_span_begin(struct heap *h);
 /* Stop counting blocks and calls that are new. Frees of blocks of the span still count. */
 void heap_span_end(struct heap *h);

@@ -18,6 +18,12 @@ void heap_check_gaps(struct heap *h)
 	h->has_check_gaps = true;
 }
 
+void heap_check_own(struct heap *h, bool (*is_own)(const void *ctx, u64 stack), const void *ctx)
+{
+	h->is_own = is_own;
+	h->own_ctx = ctx;
+}
+
 void heap_check_blur(struct heap *h, const u64 blurred[ALLOC_MAX_FNS / 64])
 {
 	memcpy(h->blurred, blurred, sizeof(h->blurred));

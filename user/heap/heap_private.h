@@ -72,10 +72,12 @@ struct heap {
 	u64 outside_bytes;	      /* live bytes in blocks that are not counted */
 	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
 	bool is_complete;	      /* the process was seen from its start: an unknown block is no block */
-	u64 blurred[ALLOC_MAX_FNS / 64]; /* heap_check_blur() */
-	u64 sample_bytes, nr_samples;	 /* heap_set_sample(), 0 = all blocks are seen; blocks entered */
-	u64 sample_last;		 /* the latest distance, if samples tell theirs; else 0 */
-	bool has_check_gaps;		 /* heap_check_gaps(): unknown blocks may exist after all */
+	u64 blurred[ALLOC_MAX_FNS / 64];	    /* heap_check_blur() */
+	bool (*is_own)(const void *ctx, u64 stack); /* heap_check_own(); NULL = not known */
+	const void *own_ctx;			    /* borrowed */
+	u64 sample_bytes, nr_samples; /* heap_set_sample(), 0 = all blocks are seen; blocks entered */
+	u64 sample_last;	      /* the latest distance, if samples tell theirs; else 0 */
+	bool has_check_gaps;	      /* heap_check_gaps(): unknown blocks may exist after all */
 };
 
 /* heap_pool.c */

@@ -23,7 +23,8 @@ static const struct {
 	{ "tc_malloc", "tcmalloc", true },
 	{ "TCMallocInternalMalloc", "tcmalloc", true },
 	{ "mi_malloc", "mimalloc", true },
-	{ "rpmalloc", "rpmalloc", true }, /* also defines __libc_malloc */
+	{ "rpmalloc", "rpmalloc", true },	      /* also defines __libc_malloc */
+	{ "__malloc_end_pointer", "snmalloc", true }, /* has a copy of libstdc++ */
 	{ "__scudo_print_stats", "scudo", true },
 	{ "xxmalloc", "Hoard", true },
 	{ "__libc_malloc_impl", "musl", false }, /* also defines __libc_malloc */

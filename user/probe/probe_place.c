@@ -388,13 +388,18 @@ static bool is_own_operator(const struct probe_site *site, const struct probe_li
 	return probe_place_is_operator(site) && !list->is_runtime && site->flags & PROBE_RETURNS;
 }
 
+/* May it allocate and release for itself: what belongs to a heap that ends, or a path that it copies? */
+static bool probe_place_has_own(const struct alloc_fn *fn)
+{
+	return alloc_kind_ends_heap(fn->kind) || (fn->kind == ALLOC_MALLOC && fn->out_arg);
+}
+
 /* How the end of a call is seen, if it must be seen. */
 static u8 find_flags(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		     const struct probe_options *options, const struct body *b)
 {
 	const struct alloc_fn *fn = site->row;
 	bool is_cpp = probe_place_is_operator(site);
-	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP || fn->kind == ALLOC_DESTROY;
 	bool is_own_release = list->own_kind && fn->family == FAMILY_CUSTOM && fn->kind == ALLOC_FREE;
 
 	/*
@@ -404,8 +409,10 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	if ((is_cpp ? list->is_runtime : is_own_release) && !options->is_partial &&
 	    (leaves_work(site, elf, list, b, INSN_CALL) || leaves_work(site, elf, list, b, INSN_JUMP)))
 		return PROBE_DELEGATES;
+	if (probe_place_has_own(fn))
+		return PROBE_RETURNS;
 	/* A free may call munmap or the free of another allocator, which are no requests of the program. */
-	if (is_release && !is_cpp && is_leaf_free(list) && !options->want_mmap)
+	if (alloc_kind_releases(fn->kind) && !is_cpp && is_leaf_free(list) && !options->want_mmap)
 		return 0;
 	if (fn->kind == ALLOC_MUNMAP)
 		return 0;
@@ -520,11 +527,17 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	if (site->flags & PROBE_RETURNS && (site->row->can_throw || options->no_uretprobe))
 		err = see_ends(site, elf, list, options, &b);
 	else if (site->flags & PROBE_RETURNS &&
-		 (list->walks_stack || (is_own && site->row->kind != ALLOC_FREE)))
+		 (list->walks_stack || (is_own && site->row->kind != ALLOC_FREE) ||
+		  (site->row->kind == ALLOC_MALLOC && probe_place_has_own(site->row))))
 		err = try_ends(site, elf, list, options, &b);
+	/* Without its end, what it releases counts as releases of the program: better than no probe. */
+	if (err == -ENOSYS && alloc_kind_ends_heap(site->row->kind)) {
+		site->flags = 0;
+		err = 0;
+	}
 	if (elf->word_size == 4)
 		site->flags |= PROBE_32BIT;
-	if (is_own)
+	if (is_own || (probe_place_has_own(site->row) && site->flags & PROBE_RETURNS))
 		site->flags |= PROBE_WRAPS;
 	if (site->flags & PROBE_DELEGATES) {
 		site->own_start = site->start;

@@ -24,7 +24,7 @@
  * - jemalloc's own memory, where the descriptions lie: they hold the addresses of extents, so of large blocks. It
  *   consists of pieces that begin at multiples of 2 MiB, with a header that says how much of the piece is used;
  * - the arrays of threads with blocks that are free. Words stay there when their blocks are given out. Thread-local
- *   data has a table of these arrays, which lie side by side;
+ *   data has a table of these arrays, which lie side by side. Before 5.3 they are an extent of their own;
  * - the leaves that a thread used last, in thread-local data: each with the first address of its 1 GiB, where a block
  *   may lie.
  * Extents of small blocks are memory of the allocator alone if they hold a known block.
@@ -54,6 +54,7 @@ enum {
 	HEADER_WORDS = 5,
 	NR_BIN_WORDS = 3, /* of an entry of the table: next free block, counter, four halves of an address */
 	LEAF_WORDS = 2,	  /* of a leaf that a thread used: first address, leaf */
+	MAX_BIN_BYTES = 1 << 15, /* of the array of one size */
 	MIN_BINS = 16,
 	MAX_BINS = 256,
 	TLS_BYTES = 32 << 10,
@@ -523,6 +524,38 @@ static bool is_used_leaf(struct jemalloc *j, const u64 *words)
 	       words[1] == leaf_below(j, page_reader_at(&j->reader, j->root + nr * 8), words[0]);
 }
 
+/* An entry before 5.3: counters, and the end of an array that begins at @start or later. */
+static bool is_old_bin(const u64 *words, taddr_t start)
+{
+	u64 nr_free = words[0] >> 32;
+
+	return words[2] % 8 == 0 && words[2] > start && words[2] - start <= MAX_BIN_BYTES &&
+	       nr_free * 8 <= words[2] - start && (s32)words[0] <= (s32)nr_free;
+}
+
+/* As add_arrays(), before 5.3. */
+static int add_old_arrays(struct jemalloc *j, const u64 *words, size_t nr)
+{
+	taddr_t page = (words[2] - 8) & ~(taddr_t)(READER_PAGE - 1), leaf, extent, start, end;
+	u64 index = root_index(j, page);
+	size_t nr_bins = 1;
+
+	while (nr_bins < MIN_BINS && (nr_bins + 1) * NR_BIN_WORDS <= nr &&
+	       is_old_bin(words + nr_bins * NR_BIN_WORDS, words[nr_bins * NR_BIN_WORDS - 1]))
+		nr_bins++;
+	if (nr_bins < MIN_BINS || words[2] % 8 || index >= level_words(j) || !is_own_memory(j->s->snap, page))
+		return 0;
+	leaf = leaf_below(j, page_reader_at(&j->reader, j->root + index * 8), page);
+	extent = leaf && !(word_of(j, leaf, page) & IS_SLAB) ? extent_of(j, leaf, page) : 0;
+	start = page_reader_at(&j->reader, extent + 8);
+	end = (start & ~(taddr_t)(READER_PAGE - 1)) +
+	      (page_reader_at(&j->reader, extent + 16) & ~(u64)(READER_PAGE - 1));
+	if (!extent || !is_old_bin(words, start) || words[nr_bins * NR_BIN_WORDS - 1] > end ||
+	    has_block(j->s, start, end))
+		return 0;
+	return region_add_dead(j->list, start, end);
+}
+
 /* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */
 static int add_thread_words(struct jemalloc *j, taddr_t at, const u64 *words, size_t nr)
 {
@@ -530,7 +563,9 @@ static int add_thread_words(struct jemalloc *j, taddr_t at, const u64 *words, si
 
 	if (nr >= LEAF_WORDS && is_used_leaf(j, words))
 		err = region_add_dead(j->list, at, at + (taddr_t)LEAF_WORDS * 8);
-	return err || nr < (size_t)MIN_BINS * NR_BIN_WORDS ? err : add_arrays(j, words, nr);
+	if (!err && nr >= (size_t)MIN_BINS * NR_BIN_WORDS)
+		err = add_arrays(j, words, nr);
+	return err || nr < (size_t)MIN_BINS * NR_BIN_WORDS ? err : add_old_arrays(j, words, nr);
 }
 
 /* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
@@ -547,8 +582,7 @@ static int scan_jemalloc_search_thread(struct jemalloc *j, taddr_t tp, u64 *word
 	for (taddr_t at = start; at < end; at += 8)
 		words[(at - start) / 8] = page_reader_at(&j->reader, at);
 	for (size_t i = 0; i < (end - start) / 8 && !err; i++)
-		if (words[i])
-			err = add_thread_words(j, start + i * 8, words + i, (end - start) / 8 - i);
+		err = add_thread_words(j, start + i * 8, words + i, (end - start) / 8 - i);
 	return err;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pages of mimalloc 2 and 3, which are cut into slots of one size. For user/scan/scan_regions.c. */
+/* Pages of mimalloc, and spans of rpmalloc, which are cut into slots of one size. For user/scan/scan_regions.c. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,6 +20,7 @@
  */
 
 enum { ADDRESS_BITS = 47, MAX_PREFIXED = 1024, MAX_TRIPLED = 64, MAX_SINGLE = 512, DESCRIPTION = 64 };
+enum { SPAN = 64 << 10, SPAN_HEADER = 128, SPAN_UNIT = 16 };
 
 const struct mimalloc_layout mimalloc_layouts[NR_MIMALLOC_LAYOUTS] = {
 	{ "2.0.6", 39, 40, 41, 42, 43, 45, 46, 10, false, 128, 2840, 3, { 2, 4, 5 }, 6 },
@@ -196,6 +197,38 @@ static int add_books(struct region_list *list, const struct scan *s, struct page
 	return add_dead(list, s, segment, segment + nr * MIMALLOC_SLICE);
 }
 
+/* The span of rpmalloc that the block at @addr lies in. Its header says how large its blocks are, and how many. */
+static bool read_span(struct page_reader *r, taddr_t addr, struct slot_page *out)
+{
+	taddr_t start = addr & ~((taddr_t)SPAN - 1);
+	u32 nr = (u32)page_reader_at(r, start + 8), slot = (u32)(page_reader_at(r, start + 32) >> 32);
+	u64 counters = page_reader_at(r, start + 16), heap = page_reader_at(r, start + 64);
+
+	if (!slot || slot % SPAN_UNIT || nr != (SPAN - SPAN_HEADER) / slot || (u32)counters > nr ||
+	    counters >> 32 > nr || page_reader_at(r, start + 40) >> 32 != 1 || !heap || heap % SPAN_UNIT)
+		return false;
+	*out = (struct slot_page){ start, start + SPAN_HEADER, start + SPAN_HEADER + (u64)nr * slot, slot };
+	return addr >= out->first && addr < out->end;
+}
+
+static int find_spans(struct region_list *list, const struct scan *s, struct page_reader *r)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < s->nr && s->blocks[i].addr >> ADDRESS_BITS == 0 && !err;) {
+		taddr_t addr = s->blocks[i].addr;
+		struct slot_page span;
+
+		if (read_span(r, addr, &span) && scan_mimalloc_agrees(s, &span)) {
+			err = add_page(list, &span);
+			if (!err)
+				err = add_dead(list, s, span.start, span.first);
+		}
+		i = scan_lower_bound(s, (addr & ~((taddr_t)SPAN - 1)) + SPAN);
+	}
+	return err;
+}
+
 int region_find_mimalloc(struct region_list *list, const struct scan *s)
 {
 	struct page_reader r = { .snap = s->snap, .addr = 1 };
@@ -224,5 +257,7 @@ int region_find_mimalloc(struct region_list *list, const struct scan *s)
 		}
 		i = scan_lower_bound(s, layouts ? end : segment + MIMALLOC_SEGMENT);
 	}
-	return err || list->nr_pages ? err : find_mapped(list, s);
+	if (!err && !list->nr_pages)
+		err = find_mapped(list, s);
+	return err || list->nr_pages ? err : find_spans(list, s, &r);
 }

@@ -124,6 +124,8 @@ int session_begin_check(const struct session *s, struct process *p)
 	if (session_forwards(s) || s->options->source.check == CHECK_NEVER || session_has_span(s) ||
 	    (s->options->source.check == CHECK_STARTED && !is_started))
 		return 0;
+	if (!IS_AGENT)
+		session_heap_check_own(s, p);
 	return heap_check(p->heap, is_started);
 }
 

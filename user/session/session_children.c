@@ -38,6 +38,8 @@ static int copy_books(struct session *s, struct process *child, struct process *
 		return err;
 	heap_free(child->heap);
 	child->heap = heap;
+	if (!IS_AGENT && heap_is_checked(heap))
+		session_heap_check_own(s, child);
 	child->origin = PROCESS_COPY;
 	child->lost.nr_false_stacks = 0;
 	/* A lost free of the parent's blocks is lost for the child as well. */

@@ -16,6 +16,21 @@
 
 enum { PREFETCH_AHEAD = 8 };
 
+/* Was the release with the stack @id called by an allocator, of memory that it may have taken unseen? */
+static bool session_heap_is_own(const void *ctx, u64 id)
+{
+	const struct process *p = ctx;
+	const struct stack *stack = stack_get(p->stacks, id);
+
+	return stack && stack->nr_frames && target_is_allocator(p->target, stack->frames[0].module);
+}
+
+void session_heap_check_own(const struct session *s, struct process *p)
+{
+	p->stacks = s->stacks;
+	heap_check_own(p->heap, session_heap_is_own, p);
+}
+
 /* Is the heap event @ev of @p to be counted? */
 static bool session_heap_takes(const struct session *s, struct process *p, const struct heap_event *ev)
 {

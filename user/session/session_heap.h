@@ -9,6 +9,9 @@ struct heap_event;
 struct process;
 struct session;
 
+/* heap_check_own() of the books of @p. */
+void session_heap_check_own(const struct session *s, struct process *p);
+
 /* Enter the heap event @rec of @p. 0. */
 int session_heap_event(struct session *s, struct process *p, const struct event_header *rec);
 

@@ -48,8 +48,9 @@ struct process_losses {
 struct process {
 	enum process_life life;
 	enum process_origin origin;
-	struct target *target; /* owned */
-	struct heap *heap;     /* owned */
+	struct target *target;		  /* owned */
+	struct heap *heap;		  /* owned */
+	const struct stack_table *stacks; /* of the session; NULL = not needed */
 	struct process_losses lost;
 	u32 parent_pid;		     /* at its birth; 0 = it was attached to, or started */
 	u32 nr_reallocs;	     /* under way, in a session that forwards */

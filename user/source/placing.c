@@ -126,13 +126,6 @@ static void placing_add_point(struct probed_file *f, enum probe_point_kind kind,
 		(struct probe_point){ .vaddr = vaddr, .probe = f->first_probe + (u32)site, .kind = kind };
 }
 
-static bool is_release(const struct probe_site *site)
-{
-	enum alloc_kind kind = site->row->kind;
-
-	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP || kind == ALLOC_DESTROY;
-}
-
 /* Points of @kind of function number @i. */
 static void add_site_points(const struct placing *p, struct probed_file *f, enum probe_point_kind kind,
 			    size_t i)
@@ -141,7 +134,7 @@ static void add_site_points(const struct placing *p, struct probed_file *f, enum
 
 	if (!IS_AGENT && p->options.probes.only_workers && site->flags & PROBE_DELEGATES)
 		return;
-	if (kind == (is_release(site) ? POINT_FREE : POINT_ALLOC))
+	if (kind == (alloc_kind_releases(site->row->kind) ? POINT_FREE : POINT_ALLOC))
 		placing_add_point(f, kind, site->place, i);
 	if (kind == POINT_RETURN && site->flags & PROBE_RETURNS && !site->nr_rets &&
 	    !p->options.probes.has_return_places)

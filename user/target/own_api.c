@@ -7,7 +7,7 @@
 
 enum {
 	MIN_FOUND = 3, /* one name, or two, may be those of anything */
-	NR_IN_HEAPS = 27,
+	NR_IN_HEAPS = 28,
 };
 
 /* The work of a function, and positions of its arguments, as in struct alloc_fn. */
@@ -15,6 +15,7 @@ enum {
 #define MOVES(...)  .kind = ALLOC_REALLOC, .family = FAMILY_CUSTOM, __VA_ARGS__
 #define STORES(...) .kind = ALLOC_OUT, .family = FAMILY_CUSTOM, __VA_ARGS__
 #define ASKS	    .kind = ALLOC_FREE /* of no block: it gets no probe */
+#define ENDS(n)	    .kind = ALLOC_DELETE, .family = FAMILY_CUSTOM, .old_arg = (n)
 #define FREES(n)    .kind = ALLOC_FREE, .family = FAMILY_CUSTOM, .old_arg = (n)
 #define SIZE(n)	    .size_arg = (n)
 #define COUNT(n)    .count_arg = (n)
@@ -74,6 +75,8 @@ static const struct alloc_fn mimalloc[] = {
 	/* How long the string is no argument says: blocks of 0 bytes. */
 	{ "strdup", GIVES() },
 	{ "strndup", GIVES() },
+	/* With a buffer, the result is that buffer. */
+	{ "realpath", GIVES(OUT(2)) },
 	{ "reallocarray", MOVES(OLD(1), COUNT(2), SIZE(3)) },
 	{ "aligned_recalloc", MOVES(OLD(1), COUNT(2), SIZE(3)) },
 	{ "aligned_offset_recalloc", MOVES(OLD(1), COUNT(2), SIZE(3)) },
@@ -90,6 +93,19 @@ static const struct alloc_fn mimalloc[] = {
 	{ "memalign", GIVES(ALIGN(1), SIZE(2)) },
 	{ "valloc", GIVES(SIZE(1)) },
 	{ "pvalloc", GIVES(SIZE(1)) },
+	{ "mbsdup", GIVES() },
+	{ "wcsdup", GIVES() },
+	/* The size of the block is told, too. */
+	{ "umalloc", GIVES(SIZE(1)) },
+	{ "umalloc_small", GIVES(SIZE(1)) },
+	{ "uzalloc_small", GIVES(SIZE(1)) },
+	{ "umalloc_aligned", GIVES(SIZE(1), ALIGN(2)) },
+	{ "uzalloc_aligned", GIVES(SIZE(1), ALIGN(2)) },
+	{ "ucalloc", GIVES(COUNT(1), SIZE(2)) },
+	{ "urealloc", MOVES(OLD(1), SIZE(2)) },
+	{ "ufree", FREES(1) },
+	{ "heap_delete", ENDS(1) },
+	{ "theap_delete", ENDS(1) },
 	{ "heap_destroy", .kind = ALLOC_DESTROY, .family = FAMILY_CUSTOM, OLD(1) },
 	{ "theap_destroy", .kind = ALLOC_DESTROY, .family = FAMILY_CUSTOM, OLD(1) },
 	{ "free", FREES(1) },
@@ -97,6 +113,14 @@ static const struct alloc_fn mimalloc[] = {
 	{ "free_size", FREES(1) },
 	{ "free_size_aligned", FREES(1) },
 	{ "free_aligned", FREES(1) },
+	{ "free_small", FREES(1) },
+};
+
+/* Since 3.2 the ends of threads and of the process release what the allocator took unseen. */
+static const struct alloc_fn mimalloc_inner[] = {
+	{ "thread_done", ENDS(0) },
+	{ "thread_locals_thread_done", ENDS(0) },
+	{ "thread_locals_done", ENDS(0) },
 };
 
 static const struct alloc_fn tcmalloc[] = {
@@ -177,6 +201,7 @@ static const struct {
 } allocators[] = {
 	{ "jemalloc", NULL, TABLE(jemalloc), 7, 0 },
 	{ "mimalloc", "mi_", TABLE(mimalloc), ARRAY_SIZE(mimalloc), NR_IN_HEAPS },
+	{ "mimalloc", "_mi_", TABLE(mimalloc_inner), ARRAY_SIZE(mimalloc_inner), 0 },
 	{ "tcmalloc", "tc_", TABLE(tcmalloc), ARRAY_SIZE(tcmalloc), 0 },
 	{ "rpmalloc", "rp", TABLE(rpmalloc), ARRAY_SIZE(rpmalloc), 0 },
 	{ "snmalloc", "sn_", TABLE(snmalloc), ARRAY_SIZE(snmalloc), 0 },

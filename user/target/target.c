@@ -566,13 +566,36 @@ int target_add_allocator(struct target *t, const struct module *module, const ch
 	return 0;
 }
 
+/* The first are those that keep freed memory near blocks. */
+static const char *const whole_allocators[] = { "jemalloc", "mimalloc", "rpmalloc", "snmalloc",
+						"tcmalloc", "scudo",	"Hoard" };
+enum { NR_KEEPING = 4 };
+
+/* Is @a one of the first @nr? */
+static bool is_among(const struct target_allocator *a, size_t nr)
+{
+	while (nr && strcmp(a->kind, whole_allocators[nr - 1]) != 0)
+		nr--;
+	return nr;
+}
+
 bool target_keeps_freed(const struct target *t)
 {
-	static const char *const kinds[] = { "jemalloc", "mimalloc", "rpmalloc", "snmalloc" };
-
 	for (size_t i = 0; i < t->nr_allocators; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
-			if (!strcmp(t->allocators[i].kind, kinds[k]))
-				return true;
+		if (is_among(&t->allocators[i], NR_KEEPING))
+			return true;
+	return false;
+}
+
+bool target_is_allocator(const struct target *t, u32 module)
+{
+	for (size_t i = 0; i < t->nr_allocators; i++) {
+		const struct target_allocator *a = &t->allocators[i];
+		const char *name = path_name(a->module->path);
+
+		if (a->module->id == module && strstr(name, ".so") && strcasestr(name, a->kind) &&
+		    is_among(a, ARRAY_SIZE(whole_allocators)))
+			return true;
+	}
 	return false;
 }

@@ -103,5 +103,8 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
  */
 bool target_keeps_freed(const struct target *t);
 
+/* Is @module by its name an allocator and nothing else? Not libc, which calls free for the program, too. */
+bool target_is_allocator(const struct target *t, u32 module);
+
 /* Record that @module has functions of the allocator @kind. Each pair is recorded once. 0 or -ENOMEM. */
 int target_add_allocator(struct target *t, const struct module *module, const char *kind) __must_check;

@@ -13,65 +13,10 @@
 
 #include <cmocka.h>
 
-enum { MAX_EVENTS = 256, STACK = 0x10000, STACK_WORDS = 512 };
-enum { CODE = 0x400000, LIBRARY = 0x700000, LIBRARY_BYTES = 0x10000, TRAMPOLINE = 0x900000 };
-enum {
-	MALLOC,
-	CALLOC,
-	REALLOC,
-	OUT,
-	FREE,
-	NEW,
-	DELETE,
-	MEMALIGN,
-	MAP,
-	REMAP,
-	UNMAP,
-	OWN_NEW,
-	OWN_DELETE,
-	NR_FNS
-};
-enum { STACK_ID = 77 };
+#include "tests/unit/life_probes.h"
 
-/* A library of allocators, each function 256 bytes from the last one. */
-static const struct call_probe probes[NR_FNS] = {
-#define OWN(fn)		      .own_before = (fn)*256, .own_after = LIBRARY_BYTES - (fn)*256
-#define RETURNS(number, what) .fn = (number), .kind = (what), .flags = PROBE_RETURNS
-	[MALLOC] = { RETURNS(1, ALLOC_MALLOC), .size_arg = 1, OWN(MALLOC) },
-	[CALLOC] = { RETURNS(2, ALLOC_MALLOC), .size_arg = 2, .count_arg = 1, OWN(CALLOC) },
-	[REALLOC] = { RETURNS(3, ALLOC_REALLOC), .size_arg = 2, .old_arg = 1, OWN(REALLOC) },
-	[OUT] = { RETURNS(4, ALLOC_OUT), .size_arg = 3, .out_arg = 1, OWN(OUT) },
-	[FREE] = { .fn = 5, .kind = ALLOC_FREE, .old_arg = 1, OWN(FREE) },
-	/* Delegates have their own body only. */
-	[NEW] = { .fn = 6,
-		  .kind = ALLOC_MALLOC,
-		  .flags = PROBE_DELEGATES | PROBE_THROWS,
-		  .size_arg = 1,
-		  .own_after = 256 },
-	[DELETE] = { .fn = 7,
-		     .kind = ALLOC_FREE,
-		     .flags = PROBE_DELEGATES,
-		     .size_arg = 2,
-		     .old_arg = 1,
-		     .own_after = 256 },
-	[MEMALIGN] = { RETURNS(8, ALLOC_MALLOC), .size_arg = 2, .align_arg = 1, OWN(MEMALIGN) },
-	[MAP] = { RETURNS(9, ALLOC_MMAP), .size_arg = 2, OWN(MAP) },
-	[REMAP] = { RETURNS(10, ALLOC_MREMAP), .size_arg = 3, .old_arg = 1, OWN(REMAP) },
-	[UNMAP] = { .fn = 11, .kind = ALLOC_MUNMAP, .size_arg = 2, .old_arg = 1, OWN(UNMAP) },
-	/* Operators of the program. Their own code is the program's. */
-	[OWN_NEW] = { .fn = 12,
-		      .kind = ALLOC_MALLOC,
-		      .flags = PROBE_RETURNS | PROBE_THROWS | PROBE_WRAPS,
-		      .size_arg = 1,
-		      .own_before = LIBRARY + OWN_NEW * 256 - CODE },
-	[OWN_DELETE] = { .fn = 13,
-			 .kind = ALLOC_FREE,
-			 .flags = PROBE_RETURNS | PROBE_WRAPS,
-			 .old_arg = 1,
-			 .own_before = LIBRARY + OWN_DELETE * 256 - CODE },
-#undef RETURNS
-#undef OWN
-};
+enum { MAX_EVENTS = 256, STACK = 0x10000, STACK_WORDS = 512 };
+enum { STACK_ID = 77 };
 
 /* The thread, its registers and memory, and what was reported of it. */
 struct world {
@@ -198,7 +143,7 @@ static void jump(struct world *w, u32 fn, u64 sp, u64 arg1, u64 arg2)
 	w->args[0] = arg1;
 	w->args[1] = arg2;
 	w->args[2] = 300;
-	if (p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP)
+	if (life_is_release(p))
 		life_enter_free(&c, &w->thread, fn, p, 0);
 	else
 		life_enter_alloc(&c, &w->thread, fn, p, 1);
@@ -325,6 +270,65 @@ static void calls_out(void **state)
 	leave(&w, OUT, top, ENOMEM);
 	check(&w, 0, EVENT_ALLOC, 4, 0x4000, 300);
 	check(&w, 1, EVENT_ALLOC, 4, 0, 300);
+}
+
+/* Releases at the end of a heap are within it, also the last one, to which it jumps (T7). */
+static void calls_end_of_heap(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, END_HEAP, top, CODE, 0x5000, 0);
+	enter(&w, FREE, top - 32, LIBRARY + END_HEAP * 256 + 20, 0x1000, 0);
+	enter(&w, FREE, top - 32, LIBRARY + 5000, 0x5000, 0);
+	jump(&w, FREE, top, 0x2000, 0);
+	leave(&w, END_HEAP, top, 0);
+	assert_int_equal(w.nr_events, 3);
+	check(&w, 0, EVENT_FREE, 14, 0x5000, 0);
+	assert_int_equal(w.events[0].h.flags, 0);
+	check(&w, 1, EVENT_FREE, 5, 0x1000, 0);
+	assert_int_equal(w.events[1].h.flags, EVENT_WITHIN);
+	check(&w, 2, EVENT_FREE, 5, 0x2000, 0);
+	assert_int_equal(w.events[2].h.flags, EVENT_WITHIN);
+	enter(&w, FREE, top, CODE, 0x3000, 0);
+	assert_int_equal(w.events[3].h.flags, 0);
+	/* Whatever is where an argument would be. */
+	enter(&w, END_THREAD, top, CODE, 0, 0);
+	enter(&w, FREE, top - 32, LIBRARY + END_THREAD * 256 + 20, 0x1000, 0);
+	leave(&w, END_THREAD, top, 0);
+	assert_int_equal(w.nr_events, 6);
+	check(&w, 4, EVENT_FREE, 16, top, 0);
+	check(&w, 5, EVENT_FREE, 5, 0x1000, 0);
+	assert_int_equal(w.events[5].h.flags, EVENT_WITHIN);
+}
+
+/* A buffer of the caller is no block, and no failure (T7). */
+static void calls_with_buffer(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, PATH, top, CODE, 0x9000, 0x7000);
+	leave(&w, PATH, top, 0x7000);
+	assert_int_equal(w.nr_events, 0);
+	enter(&w, PATH, top, CODE, 0x9000, 0x7000);
+	leave(&w, PATH, top, 0);
+	enter(&w, PATH, top, CODE, 0x9000, 0);
+	leave(&w, PATH, top, 0x1000);
+	assert_int_equal(w.nr_events, 2);
+	check(&w, 0, EVENT_ALLOC, 15, 0, 0);
+	check(&w, 1, EVENT_ALLOC, 15, 0x1000, 0);
+	/* A path of libc is copied. */
+	enter(&w, PATH, top, CODE, 0x9000, 0);
+	enter(&w, MALLOC, top - 64, CODE + 900, 4096, 0);
+	leave(&w, MALLOC, top - 64, 0x2000);
+	enter(&w, MALLOC, top - 32, LIBRARY + PATH * 256 + 20, 5, 0);
+	leave(&w, MALLOC, top - 32, 0x3000);
+	enter(&w, FREE, top - 32, LIBRARY + PATH * 256 + 40, 0x2000, 0);
+	leave(&w, PATH, top, 0x3000);
+	assert_int_equal(w.nr_events, 5);
+	check(&w, 2, EVENT_ALLOC, 1, 0x2000, 4096);
+	check(&w, 3, EVENT_FREE, 5, 0x2000, 0);
+	check(&w, 4, EVENT_ALLOC, 15, 0x3000, 0);
+	assert_int_equal(w.thread.nr + w.thread.nr_held, 0);
 }
 
 /* -1 is the result of a failed mmap. */
@@ -754,6 +758,8 @@ int main(void)
 		BOTH(calls_memalign),
 		BOTH(calls_realloc),
 		BOTH(calls_out),
+		BOTH(calls_end_of_heap),
+		BOTH(calls_with_buffer),
 		BOTH(calls_mappings),
 		BOTH(calls_new),
 		BOTH(calls_jumps),

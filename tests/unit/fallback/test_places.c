@@ -175,6 +175,7 @@ static void several_uses(void **state)
 	places_remove(&w.places, (taddr_t)(uintptr_t)w.code + 64, PLACE_ENTER_ALLOC, 1);
 	assert_true(is_as_before(&w));
 	assert_null(find(&w, 64));
+	_Static_assert(PLACES_AT_ONE >= 100, "so many functions of mimalloc 3 end in one place");
 	for (u32 i = 0; i < PLACES_AT_ONE; i++)
 		assert_int_equal(add(&w, 64, PLACE_RET, i), 0);
 	assert_int_equal(add(&w, 64, PLACE_RET, PLACES_AT_ONE), -ENOSPC);

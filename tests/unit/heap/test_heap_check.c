@@ -106,6 +106,28 @@ static void mismatches(void **state)
 	assert_int_equal(heap_totals(heap).live_blocks, 0);
 }
 
+static bool is_even(const void *ctx, u64 stack)
+{
+	return ctx == &now_ns && stack % 2 == 0;
+}
+
+/* An allocator may release memory that it took unseen. A block that was seen is released in any case (T7). */
+static void allocators_own(void **state)
+{
+	(void)state;
+	assert_int_equal(heap_check(heap, true), 0);
+	heap_check_own(heap, is_even, &now_ns);
+	alloc("malloc", 0x1000, 10);
+	release("free", 0x2000, 20);
+	release("free", 0x1000, 22);
+	assert_int_equal(count(), 0);
+	assert_int_equal(heap_totals(heap).unknown_frees, 0);
+	assert_int_equal(heap_totals(heap).live_blocks, 0);
+	release("free", 0x3000, 21);
+	assert_int_equal(count(), 1);
+	expect(0, MISUSE_BAD_FREE, 1, 0, 21, 0);
+}
+
 static void doubles(void **state)
 {
 	(void)state;
@@ -347,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(mismatches),
+		TEST(allocators_own),
 		TEST(doubles),
 		TEST(bad_ones),
 		TEST(unknown_is_not_wrong),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The walk through the books of jemalloc in a real process. */
+/* The walk through the books of jemalloc, and of rpmalloc, in a real process. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "user/heap/budget.h"
+#include "user/heap/cover_map.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "tests/unit/skip.h"
@@ -44,6 +47,101 @@ static void play(int to)
 		pause();
 }
 
+/* The books of jemalloc 5.0 to 5.2: one extent of blocks, and one with the arrays of free blocks of a thread. */
+enum { LEVEL = 1 << 18, BINS = 20, BIN = 100, STRIDE = 128, PAGES = 64, ARRAY_PAGES = 5 };
+static _Alignas(64) u64 root[LEVEL];
+static __thread u64 bins[BINS][3];
+static u64 in_data = 1; /* so that the file has data before the root */
+
+static u64 *pages_new(size_t nr)
+{
+	u64 *at = mmap(NULL, nr * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		_exit(1);
+	return at;
+}
+
+static void add_extent(u64 *leaf, u64 *extent, u64 start, u64 nr_pages, u64 flags)
+{
+	extent[1] = start;
+	extent[2] = nr_pages * 4096;
+	for (u64 i = 0; i < nr_pages; i++)
+		leaf[((start >> 12) + i) % LEVEL] = (u64)(uintptr_t)extent | 1ULL << 48 | flags;
+}
+
+/* Tell the addresses of blocks, hold the last one alone, and wait to be killed. */
+static void hold_last(int to, u64 addrs[BLOCKS])
+{
+	size_t most = (BLOCKS - 1) * sizeof(*addrs);
+
+	kept[0] = (void *)(uintptr_t)addrs[BLOCKS - 1];
+	__asm__ volatile("" : : "r"(root), "r"(bins) : "memory");
+	/* The last address is told when the others are nowhere else. */
+	if (write(to, addrs, most) != (ssize_t)most)
+		_exit(1);
+	explicit_bzero(addrs, most);
+	if (write(to, &addrs[BLOCKS - 1], sizeof(*addrs)) != sizeof(*addrs))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* Each block is in an array, as after its release; the first half was given out again, and the last one is held. */
+static void play_old(int to)
+{
+	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + ARRAY_PAGES), *extents = pages_new(1);
+	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64, addrs[BLOCKS];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	root[start >> 30] = (u64)(uintptr_t)leaf;
+	add_extent(leaf, extents, start, PAGES, 1);
+	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 0);
+	for (u64 i = 0; i < BLOCKS; i++) {
+		addrs[i] = start + i * STRIDE;
+		((u64 *)(uintptr_t)array)[i] = addrs[i];
+	}
+	for (u64 i = 0; i < BINS; i++) {
+		bins[i][0] = (u64)(BIN / 2) << 32;
+		bins[i][1] = in_data;
+		bins[i][2] = array + (i + 1) * BIN * 8;
+	}
+	hold_last(to, addrs);
+}
+
+/* Spans of rpmalloc, whose blocks begin in the middle of their slots. Before each one is a link to the next block. */
+static void play_spans(int to)
+{
+	enum {
+		SPAN = 64 << 10,
+		SLOT = 256,
+		HEADER = 128,
+		NR = (SPAN - HEADER) / SLOT,
+		SPANS = BLOCKS / NR + 1
+	};
+	u64 start = (u64)(uintptr_t)pages_new((SPANS + 1) * SPAN / 4096), addrs[BLOCKS];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	start = (start + SPAN - 1) / SPAN * SPAN;
+	for (u64 i = 0; i < SPANS; i++) {
+		u64 *header = (u64 *)(uintptr_t)(start + i * SPAN);
+
+		header[1] = NR | 20ULL << 32;
+		header[2] = NR | (u64)NR << 32;
+		header[4] = (u64)SLOT << 32;
+		header[5] = 1ULL << 32;
+		header[8] = (u64)(uintptr_t)root;
+	}
+	for (u64 i = 0; i < BLOCKS; i++) {
+		u64 slot = start + i / NR * SPAN + HEADER + i % NR * SLOT;
+
+		addrs[i] = slot + SLOT / 2;
+		if (i)
+			*(u64 *)(uintptr_t)(slot - (i % NR ? SLOT : SPAN - (NR - 1) * SLOT)) = addrs[i];
+	}
+	hold_last(to, addrs);
+}
+
 static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
 		    void *visit_ctx)
 {
@@ -68,7 +166,7 @@ static bool find(const void *ctx, taddr_t addr, struct heap_block *out)
 	return false;
 }
 
-static pid_t start(u64 addrs[BLOCKS], const char *library)
+static pid_t start_as(u64 addrs[BLOCKS], const char *library, const char *what)
 {
 	size_t len = 0, all = BLOCKS * sizeof(*addrs);
 	int fds[2];
@@ -80,7 +178,7 @@ static pid_t start(u64 addrs[BLOCKS], const char *library)
 	if (!pid) {
 		dup2(fds[1], STDOUT_FILENO);
 		setenv("LD_PRELOAD", library, 1);
-		execl("/proc/self/exe", "test_scan_jemalloc", "play", NULL);
+		execl("/proc/self/exe", "test_scan_jemalloc", what, NULL);
 		_exit(1);
 	}
 	close(fds[1]);
@@ -92,6 +190,72 @@ static pid_t start(u64 addrs[BLOCKS], const char *library)
 	}
 	close(fds[0]);
 	return pid;
+}
+
+static pid_t start(u64 addrs[BLOCKS], const char *library)
+{
+	return start_as(addrs, library, "play");
+}
+
+static struct cover_map cover;
+
+static const struct cover_map *cover_of(const void *ctx)
+{
+	(void)ctx;
+	return &cover;
+}
+
+/* Half of the blocks of the child @what must be lost, and the last one not. */
+static void first_half_is_lost(const char *what, bool is_attached)
+{
+	u64 addrs[BLOCKS];
+	const struct scan_books books = {
+		.ctx = addrs, .nr_blocks = BLOCKS, .for_each = for_each, .find = find, .cover = cover_of
+	};
+	const struct snapshot_options so = { .max_pause_ns = SLOW_NS };
+	const struct scan_options options = { .is_partial = is_attached, .keeps_freed = is_attached };
+	struct scan_block_info info;
+	struct budget budget = { 0 };
+	struct snapshot *snap;
+	struct scan *scan;
+	pid_t pid;
+
+	if (sizeof(void *) != 8)
+		skip_because("in 32-bit programs neither is searched for");
+	pid = start_as(addrs, "", what);
+	cover_map_init(&cover, &budget);
+	for (int i = 0; i < BLOCKS; i++)
+		cover_map_add(&cover, addrs[i], SIZE);
+	assert_int_equal(scan_new(&scan, &books, &options), 0);
+	assert_int_equal(snapshot_stop_new(&snap, pid, &so), 0);
+	assert_int_equal(scan_read(scan, snap), 0);
+	assert_int_equal(scan_judge(scan), 0);
+	/* The description of the extent has the address of the first one. */
+	for (int i = 1; i < BLOCKS / 2; i++) {
+		assert_true(scan_find(scan, addrs[i], &info));
+		assert_string_equal(scan_verdict_name(info.verdict), "definite");
+	}
+	assert_true(scan_find(scan, addrs[BLOCKS - 1], &info));
+	assert_string_equal(scan_verdict_name(info.verdict), "reachable");
+	snapshot_free(snap);
+	scan_free(scan);
+	cover_map_fini(&cover);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* The arrays of a thread are no roots, before 5.3 either (T8). */
+static void old_arrays(void **state)
+{
+	(void)state;
+	first_half_is_lost("old", false);
+}
+
+/* The begin of a slot that has had a block is no root (T8). */
+static void slots_of_rpmalloc(void **state)
+{
+	(void)state;
+	first_half_is_lost("spans", true);
 }
 
 static int read_at_most(pid_t pid, const struct scan_books *books, u64 deadline_ns)
@@ -154,9 +318,14 @@ static void late_without(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late), cmocka_unit_test(late_without) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(late), cmocka_unit_test(late_without),
+					    cmocka_unit_test(old_arrays),
+					    cmocka_unit_test(slots_of_rpmalloc) };
 
-	(void)argv;
+	if (argc > 1 && !strcmp(argv[1], "old"))
+		play_old(STDOUT_FILENO);
+	if (argc > 1 && !strcmp(argv[1], "spans"))
+		play_spans(STDOUT_FILENO);
 	if (argc > 1)
 		play(STDOUT_FILENO);
 	return cmocka_run_group_tests(tests, NULL, NULL);

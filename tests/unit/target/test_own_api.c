@@ -105,7 +105,12 @@ static void heaps_shift_arguments(void **state)
 	assert_int_equal(row("mi_theap_zalloc", "mimalloc")->size_arg, 2);
 	assert_int_equal(row("mi_heap_destroy", "mimalloc")->kind, ALLOC_DESTROY);
 	assert_int_equal(row("mi_heap_destroy", "mimalloc")->old_arg, 1);
+	assert_int_equal(row("mi_heap_delete", "mimalloc")->kind, ALLOC_DELETE);
+	assert_int_equal(row("mi_realpath", "mimalloc")->out_arg, 2);
+	assert_int_equal(row("mi_heap_realpath", "mimalloc")->out_arg, 3);
+	assert_int_equal(row("mi_urealloc", "mimalloc")->old_arg, 1);
 	assert_int_equal(row("mi_heap_alloc_new_n", "mimalloc")->count_arg, 2);
+	assert_no_row("_mi_thread_done");
 	assert_no_row("mi_heap_new");
 	assert_no_row("mi_usable_size");
 }
@@ -120,6 +125,16 @@ static void fixed_prefixes(void **state)
 	assert_int_equal(row("rpaligned_realloc", "rpmalloc")->size_arg, 3);
 	assert_int_equal(row("rpmalloc_heap_free", "rpmalloc")->old_arg, 2);
 	assert_int_equal(row("sn_rust_realloc", "snmalloc")->size_arg, 4);
+}
+
+/* Functions without a name in a library, but not in a program. */
+static void inner_functions(void **state)
+{
+	(void)state;
+	see("_mi_thread_done _mi_thread_locals_done _mi_thread_locals_thread_done mi_malloc mi_free mi_zalloc");
+	assert_int_equal(own_api_settle(&f.list), 2);
+	assert_int_equal(row("_mi_thread_done", "mimalloc")->kind, ALLOC_DELETE);
+	assert_int_equal(row("_mi_thread_done", "mimalloc")->old_arg, 0);
 }
 
 /* A hostile file: endless prefixes, and names without end. */
@@ -166,7 +181,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(any_prefix),     TEST(few_names_prove_nothing), TEST(heaps_shift_arguments),
-		TEST(fixed_prefixes), TEST(hostile_names),	     TEST(full_table),
+		TEST(fixed_prefixes), TEST(inner_functions),	     TEST(hostile_names),
+		TEST(full_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

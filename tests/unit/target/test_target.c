@@ -405,6 +405,27 @@ static void never_finds_itself(void **state)
 	child_stop(&c);
 }
 
+/* Files whose own releases are no mistakes: not libc, nor a program or library with an allocator in it (T7). */
+static void files_of_allocators(void **state)
+{
+	struct module m[] = { { .id = 1, .path = "/usr/lib/libmimalloc.so.3" },
+			      { .id = 2, .path = "/usr/lib/libc.so.6" },
+			      { .id = 3, .path = "/usr/lib/libserver.so" },
+			      { .id = 4, .path = "/usr/bin/jemalloc" },
+			      { .id = 5, .path = "/lib/ld-musl-x86_64.so.1" } };
+	struct target_allocator a[] = { { &m[0], "mimalloc" },
+					{ &m[1], "glibc" },
+					{ &m[2], "jemalloc" },
+					{ &m[3], "jemalloc" },
+					{ &m[4], "musl" } };
+	const struct target t = { .allocators = a, .nr_allocators = ARRAY_SIZE(a) };
+
+	(void)state;
+	assert_true(target_is_allocator(&t, 1));
+	for (u32 i = 0; i < 7; i++)
+		assert_int_equal(target_is_allocator(&t, i), i == 1);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,7 +435,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(headless),	      cmocka_unit_test(find_by_number),
 		cmocka_unit_test(find_by_name),	      cmocka_unit_test(never_finds_itself),
 		cmocka_unit_test(children),	      cmocka_unit_test(new_code),
-		cmocka_unit_test(unmapped_meanwhile),
+		cmocka_unit_test(unmapped_meanwhile), cmocka_unit_test(files_of_allocators),
 	};
 
 	child_main(argc, argv);
