@@ -608,7 +608,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- start pairs inline inline_work sample ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
+[ "$#" -gt 0 ] || set -- start pairs inline inline_work sample crowd ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
 	page json console screen redis
 for group; do "bench_$group"; done
 progress ""
