@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The program that tracers are measured on: malloc/free pairs at a call depth. Prints the CPU time of one pair; with -e
- * the elapsed time of the whole run by all pairs, so that waiting counts.
+ * the elapsed time of the whole run by all pairs, so that waiting counts; -p: the first in ps.
  * With -r it prints the elapsed time of a pair in thousandths of that of a fixed piece of work, which is measured next
  * to each batch of pairs, and the least time of this work in ns. A CPU that others share changes its speed by a factor
  * of two for seconds: both times change then, and their ratio says what the pair costs.
@@ -18,7 +18,7 @@ static long nr_pairs = 100000; /* per thread */
 static int nr_threads = 1;
 static int call_depth = 20;
 static int has_two_paths;
-static int wants_elapsed, wants_ratio;
+static int wants_elapsed, wants_ratio, wants_ps;
 
 /* Neither inlined nor left by a jump: each level is a frame. */
 #define FRAME	     __attribute__((noinline, noclone))
@@ -153,13 +153,13 @@ static int run_threads(double *ns)
 	return started == nr_threads ? 0 : -1;
 }
 
-/* pair [-n PAIRS] [-t THREADS] [-c CALL-DEPTH] [-2] [-e | -r] */
+/* pair [-n PAIRS] [-t THREADS] [-c CALL-DEPTH] [-2] [-e | -p | -r] */
 int main(int argc, char **argv)
 {
 	double ns, begin, thousandths;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:t:c:2er")) != -1) {
+	while ((option = getopt(argc, argv, "n:t:c:2epr")) != -1) {
 		if (option == 'n')
 			nr_pairs = atol(optarg);
 		else if (option == 't')
@@ -170,6 +170,8 @@ int main(int argc, char **argv)
 			has_two_paths = 1;
 		else if (option == 'e')
 			wants_elapsed = 1;
+		else if (option == 'p')
+			wants_ps = 1;
 		else if (option == 'r')
 			wants_ratio = 1;
 		else
@@ -190,6 +192,6 @@ int main(int argc, char **argv)
 		return 1;
 	if (wants_elapsed)
 		ns = (clock_ns(CLOCK_MONOTONIC) - begin) / (double)(nr_pairs * nr_threads);
-	printf("%.0f\n", ns);
+	printf("%.0f\n", wants_ps ? ns * 1000 : ns);
 	return 0;
 }

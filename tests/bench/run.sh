@@ -607,6 +607,8 @@ bench_json() {
 . "$(dirname "$0")/system.sh"
 # shellcheck source=tests/bench/inline.sh
 . "$(dirname "$0")/inline.sh"
+# shellcheck source=tests/bench/sample.sh
+. "$(dirname "$0")/sample.sh"
 # shellcheck source=tests/bench/stops.sh
 . "$(dirname "$0")/stops.sh"
 # shellcheck source=tests/bench/start.sh
@@ -618,7 +620,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- start pairs inline inline_work ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
+[ "$#" -gt 0 ] || set -- start pairs inline inline_work sample crowd ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
 	page json console screen redis price
 for group; do "bench_$group"; done
 progress ""

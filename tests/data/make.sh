@@ -46,6 +46,7 @@ record() { LD_PRELOAD=$dir/release.so "$heaptap" run -q --no-check -o /dev/null 
 record bpf --backend bpf -- ./kept heap
 record inline --backend inline -- ./kept heap
 record ptrace --backend ptrace -- ./kept heap
+record sampled --backend inline --sample 512 -- ./kept heap
 record children --backend bpf --follow -- ./kept children || [ $? -eq 3 ]
 record markers --backend bpf --check -- ./kept markers
 record bits32 --backend bpf -- ./kept-32 heap

@@ -45,6 +45,8 @@ as_written() {
 	as_expected between.json json "$DATA/markers.heaptap" --between before,after
 }
 
+@test "golden: a recording of samples" { as_written sampled.heaptap; }
+
 @test "golden: a list of events" { as_written markers.events; }
 
 @test "golden: diff reads a report, and a recording" {

@@ -3,6 +3,9 @@
 # --sample: estimates by sampled blocks.
 
 load ../lib/common
+load ../lib/console
+load ../lib/remote
+load ../lib/screen
 
 setup_file() {
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
@@ -13,7 +16,10 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
-teardown() { end_started; }
+teardown() {
+	end_screen
+	end_started
+}
 
 # near NAME SEEN TRUE NUMBER: within six standard deviations of what NUMBER samples tell
 near() {
@@ -211,15 +217,115 @@ by_itself() {
 	exec 7>&-
 }
 
-@test "sample: where it cannot be, one line says so" {
-	run "$HEAPTAP" run --sample 64K -w r.heaptap -- true
+# of_the_report REPORT: without what may differ later
+of_the_report() { jq -S "del(.backend, $OF_THE_RUN) | .processes[] |= del(.totals.peak_time_ns, .timeline, .resident)" "$1"; }
+
+@test "sample: a recording says what the live report says, also through a list of events" {
+	"$HEAPTAP" run -q --backend inline --sample 16K -w r.heaptap -o live.json -- "$T/sampled" 20000 >out 2>&1
+	"$HEAPTAP" report -q -o later.json -o later.txt r.heaptap
+	of_the_report live.json >live
+	of_the_report later.json >later
+	diff live later
+	[ "$(jq .sample_bytes later.json)" -eq 16384 ]
+	[ "$(jq -r '.processes[0].scan.books.allocator' later.json)" = glibc ]
+	grep -qE '^  allocated  *~[0-9.]+ MiB \([0-9.]+ to [0-9.]+ MiB\) in ~' later.txt
+	"$HEAPTAP" report --events r.heaptap >events
+	"$HEAPTAP" report -q -o listed.json events
+	for key in .functions .totals.alloc_bytes .totals.live_blocks .estimated; do
+		[ "$(jq ".processes[0]$key" listed.json)" = "$(jq ".processes[0]$key" live.json)" ]
+	done
+	# Another one in parts that can be read alone: what is live has the weight that it had.
+	"$HEAPTAP" run -q --no-scan --backend inline --sample 4K -w 'p%n.heaptap' --record-size 64K -o live.json --force -- \
+		"$T/sampled" 20000 >out 2>&1
+	last=$(printf '%s\n' p*.heaptap | sort -V | tail -n 1)
+	[ "$last" != p1.heaptap ]
+	"$HEAPTAP" report -q -o later.json --force "$last"
+	for key in live_blocks live_bytes; do
+		[ "$(jq ".processes[0].totals.$key" later.json)" = "$(jq ".processes[0].totals.$key" live.json)" ]
+	done
+}
+
+@test "sample: what needs all blocks cannot be had of a recording" {
+	"$HEAPTAP" run -q --no-scan --backend inline --sample 16K -w r.heaptap -- "$T/sampled" 100 >out 2>&1
+	run "$HEAPTAP" report --check r.heaptap
 	[ "$status" -eq 2 ]
+	[[ $output = *"r.heaptap: blocks are sampled: releases are checked only where all blocks are traced"* ]]
+	run "$HEAPTAP" report -o r.heaptrack r.heaptap
+	[ "$status" -eq 2 ]
+	[[ $output = *"r.heaptap: blocks are sampled: the format heaptrack lists all events"* ]]
+	run "$HEAPTAP" console --sample 64K r.heaptap
+	[ "$status" -eq 2 ]
+	[[ $output = *"console: --sample: r.heaptap: a recording has what was recorded"* ]]
+}
+
+@test "sample: the console shows estimates, records them, and refuses what needs each call" {
+	start "$T/swell" 65536 5
+	target=$PID
+	wait_for says swell ready
+	asking -q --backend inline --sample 4K "$target"
+	ask "record r.heaptap"
+	ask "wait blocks>=30"
+	ask "top 1"
+	grep -qE ' ~[0-9.]+ [KM]iB +~[0-9]+ ' <<<"$output"
+	ask "monitor 100ms 1"
+	grep -qE 'live ~[0-9.]+ [KM]iB in ~[0-9]+ blocks' <<<"$output"
+	ask "log malloc"
+	has "log: most calls are not seen where blocks are sampled"
+	ask "break malloc"
+	has "break: most calls are not seen where blocks are sampled"
+	ask record
+	leave 2
+	untouched "$target"
+	"$HEAPTAP" report -q -o r.json r.heaptap
+	[ "$(jq .sample_bytes r.json)" -eq 4096 ]
+	[ "$(jq '.processes[0].totals.live_bytes >= 30 * 65536' r.json)" = true ]
+}
+
+# bats test_tags=full
+@test "sample: top marks its numbers as estimates" {
+	with_tmux
+	start "$T/swell" 65536 20
+	target=$PID
+	on_screen 120x30 "$HEAPTAP" top --backend inline --sample 4K "$target"
+	shows '^ live  *~[0-9.]* [KM]iB in ~[0-9,]* blocks  *~+[0-9]'
+	shows '^ *~[0-9.]* [KM]iB .*swell_forgets'
+	keys q
+	left 0
+	untouched "$target"
+}
+
+@test "sample: serve samples, connect shows estimates, and refuses what needs all blocks" {
+	serving --backend inline --sample 16K --wait -- "$T/sampled" 20000
+	"$HEAPTAP" connect -q -o r.json -w r.heaptap "unix:$SOCKET" >out 2>err
+	ended "$SERVE" 0
+	report=r.json
+	[ "$(jq .sample_bytes r.json)" -eq 16384 ]
+	[ "$(field .estimated)" = true ]
+	[ "$(field .lost.allocs)" -eq 0 ]
+	near bytes "$(field .totals.alloc_bytes)" $((20000 * 4100)) $((20000 * 4000 / 16384))
+	near malloc "$(field .functions.malloc)" 21000 $((20000 * 1000 / 16384))
+	"$HEAPTAP" report -q -o later.json r.heaptap
+	[ "$(jq .processes[0].totals.alloc_bytes later.json)" = "$(field .totals.alloc_bytes)" ]
+	run "$HEAPTAP" connect --sample 16K "unix:$SOCKET"
+	[ "$status" -eq 2 ]
+	# The books are on the other side.
+	serving --backend inline --sample 16K --wait -- "$T/planted" 20000
+	"$HEAPTAP" connect -q -o r.json --force "unix:$SOCKET" >out 2>err
+	ended "$SERVE" 0
+	read -r _ bytes <"$BATS_TEST_TMPDIR/serve.out"
+	lost_by_books r.json "$bytes"
+	near lost "$(jq '.processes[-1].scan.definite.bytes' r.json)" "$bytes" $((bytes / 16384))
+	[ "$(jq '.processes[-1].scan.books.allocator' r.json)" = '"glibc"' ]
+	serving --backend inline --sample 16K --wait -- "$T/sampled" 2000
+	run "$HEAPTAP" connect --check "unix:$SOCKET"
+	[ "$status" -ne 0 ]
+	[[ $output = *"the other side samples blocks: releases are checked only where all blocks are traced"* ]]
+}
+
+@test "sample: where it cannot be, one line says so" {
 	run "$HEAPTAP" run --sample 64K --mmap -- true
 	[ "$status" -eq 2 ]
 	[[ $output = *"--sample: mappings are not sampled: leave out --mmap"* ]]
-	run "$HEAPTAP" run --sample 64K -w r.heaptap -- true
-	[ "$status" -eq 2 ]
-	[[ $output = *"--sample: a recording has all events: leave out --record"* ]]
 	run "$HEAPTAP" run --sample 64K --backend ptrace -- true
 	[ "$status" -eq 3 ]
 	[[ $output = *"--sample: not by ptrace: use --backend inline"* ]]

@@ -13,6 +13,7 @@
 #include "user/console/console.h"
 #include "user/console/console_input.h"
 #include "user/cli/options_rooms.h"
+#include "user/cli/tracing.h"
 #include "user/session/control.h"
 #include "user/lib/log.h"
 #include "user/lib/privileges.h"
@@ -68,6 +69,10 @@ static int open_recording(struct console_run *r)
 		error("console: -: the commands come from there: use --execute");
 		return STATUS_USAGE;
 	}
+	if (r->options.sample_bytes) {
+		error("console: --sample: %s: a recording has what was recorded: leave it out", c->path);
+		return STATUS_USAGE;
+	}
 	keep_files();
 	c->options.session.keeps_place = true;
 	err = session_new_replay(&c->session, &c->options.session, c->outs, c->path);
@@ -85,8 +90,10 @@ static void cmd_console_guard(struct console *c)
 static int cmd_console_open_processes(struct console_run *r)
 {
 	struct console *c = &r->console;
-	int status;
+	int status = tracing_choose_sampler(&c->options.session.source, &r->options, true);
 
+	if (status != STATUS_DONE)
+		return status;
 	c->options.session.is_unwanted = control_is_stop_pending;
 	c->options.session.source.code = CODE_LATER;
 	if (session_new(&c->session, &c->options.session, c->outs, false))

@@ -15,6 +15,7 @@
 #include "user/lib/status.h"
 #include "user/remote/net_socket.h"
 #include "user/cli/options_rooms.h"
+#include "user/cli/tracing.h"
 #include "user/lib/path.h"
 #include "user/remote/serve.h"
 #include "user/remote/wire_auth.h"
@@ -201,6 +202,9 @@ int cmd_serve(const struct options *o)
 	err = find_targets(o);
 	if (err)
 		return err == -ESRCH ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
+	/* Names that no process has yet are not looked at. */
+	if (!IS_AGENT)
+		tracing_choose_sampler(&s.options.source, o, !o->is_program);
 	err = serve_link_new(&s.link, &place.link);
 	if (!IS_AGENT && !err && o->announce)
 		err = discover_announce(&place.discover, &place.addr, name_of_target(o));

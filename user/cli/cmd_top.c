@@ -7,6 +7,7 @@
 #include "user/cli/commands.h"
 #include "user/cli/options_rooms.h"
 #include "user/cli/rights.h"
+#include "user/cli/tracing.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/remote/connection.h"
@@ -29,8 +30,10 @@ struct top_command {
 
 static int cmd_top_open_processes(struct top_command *r)
 {
-	int status;
+	int status = tracing_choose_sampler(&r->session.source, r->options, true);
 
+	if (status != STATUS_DONE)
+		return status;
 	r->session.source.code = CODE_LATER;
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;

@@ -15,6 +15,7 @@
 #include "user/lib/parse.h"
 #include "user/lib/serve_only.h"
 #include "user/cli/options_private.h"
+#include "user/cli/options_rooms.h"
 #include "user/report/format.h"
 #include "user/source/sample_pace.h"
 #include "user/source/source_open.h"
@@ -185,31 +186,12 @@ static bool writes_series(const struct options *o)
 	return is_one;
 }
 
-/* Why a trace of samples cannot do what else @o asks for. NULL: it can. */
-static const char *options_against_sample(const struct options *o)
-{
-	bool wants_events = o->format && o->format->wants_tape;
-
-	for (size_t i = 0; i < o->outputs.nr && !wants_events; i++) {
-		enum packing packing;
-		const struct report_format *f = report_format_of(o->outputs.items[i], &packing);
-
-		wants_events = f && f->wants_tape;
-	}
-	if (o->record)
-		return "a recording has all events: leave out --record";
-	if (o->want_mmap)
-		return "mappings are not sampled: leave out --mmap";
-	if (wants_events)
-		return "the format heaptrack lists all events";
-	if (o->check == CHECK_ALWAYS || o->fail_on_errors)
-		return "releases are checked only where all blocks are traced: leave out --check";
-	return NULL;
-}
-
+/* Can a trace of samples do what else @o asks for? */
 static int options_check_sample(const struct options *o)
 {
-	const char *why = options_against_sample(o);
+	const struct session_options so = options_session(o);
+	const char *why =
+		o->want_mmap ? "mappings are not sampled: leave out --mmap" : session_needs_all(&so);
 
 	if (why)
 		error("--sample: %s", why);

@@ -46,7 +46,9 @@ struct source_choice options_source(const struct options *o)
 	return (struct source_choice){ .command = o->command->name,
 				       .backend = o->backend,
 				       .on_full = o->on_full,
-				       .check = !IS_AGENT && o->sample_bytes ? CHECK_NEVER : o->check,
+				       .check = !IS_AGENT && o->sample_bytes && o->check == CHECK_STARTED
+							? CHECK_NEVER
+							: o->check,
 				       .max_cost = o->max_cost,
 				       .depth = o->depth,
 				       .max_followed = o->follow ? o->max_procs : 0,
@@ -171,9 +173,19 @@ struct system_options options_system(const struct options *o, const struct sessi
 	};
 }
 
+/* Serve puts code into programs where it is asked for: by --backend, or to sample. */
+static struct source_choice options_serve_source(const struct options *o)
+{
+	struct source_choice c = options_source(o);
+
+	if (c.sample_bytes)
+		c.code = o->is_program ? CODE_FIRST : CODE_LATER;
+	return c;
+}
+
 struct serve_options options_serve(const struct options *o)
 {
-	return (struct serve_options){ .source = options_source(o),
+	return (struct serve_options){ .source = options_serve_source(o),
 				       .targets = o->targets.items,
 				       .nr_targets = o->targets.nr,
 				       .program = o->is_program ? o->args : NULL,

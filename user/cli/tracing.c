@@ -148,18 +148,17 @@ static bool program_tells_samples(const char *name)
 	return tells;
 }
 
-/* Targets that sample their blocks themselves need no code. */
-static int tracing_choose_sampler(struct session_options *so, const struct options *o, bool attaches)
+int tracing_choose_sampler(struct source_choice *source, const struct options *o, bool attaches)
 {
 	int status = STATUS_DONE;
 
-	if (IS_AGENT || !o->sample_bytes || so->source.backend == BACKEND_INLINE)
+	if (IS_AGENT || !o->sample_bytes || source->backend == BACKEND_INLINE)
 		return STATUS_DONE;
-	so->source.tells_samples =
+	source->tells_samples =
 		attaches ? all_tell_samples(o, &status) : o->nr_args > 0 && program_tells_samples(o->args[0]);
-	if (so->source.tells_samples && !o->quiet)
+	if (source->tells_samples && !o->quiet)
 		info("%s: the program samples its blocks itself and tells of them (%s): nothing else is placed in it",
-		     so->command, OWN_SAMPLER_PROVIDER);
+		     source->command, OWN_SAMPLER_PROVIDER);
 	return status;
 }
 
@@ -189,7 +188,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (err)
 		goto out;
-	status = tracing_choose_sampler(&so, o, command->attaches);
+	status = tracing_choose_sampler(&so.source, o, command->attaches);
 	if (status != STATUS_DONE)
 		goto out;
 	status = STATUS_IMPOSSIBLE;

@@ -7,6 +7,7 @@
 struct control;
 struct options;
 struct session;
+struct source_choice;
 
 /* A command. Its functions return exit statuses. */
 struct tracing_command {
@@ -24,3 +25,9 @@ struct tracing_command {
  * or another exit status, logged.
  */
 int tracing_run(const struct options *o, const struct tracing_command *command);
+
+/*
+ * With --sample: targets that sample their blocks themselves need no code. @attaches: to processes that run already.
+ * STATUS_DONE, or another exit status, logged: no process has a name.
+ */
+int tracing_choose_sampler(struct source_choice *source, const struct options *o, bool attaches);

@@ -12,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
+#include "user/report/estimate.h"
 #include "user/report/report_parts.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
@@ -27,6 +28,10 @@ static int console_break_prepare(void *ctx, const struct report *r)
 
 	if (!p)
 		return -EINVAL;
+	if (report_sample_bytes(r))
+		return console_refuse(c, -EINVAL,
+				      "%s: most calls are not seen where blocks are sampled (--sample)",
+				      b->command);
 	if (b->caller > heap_row_count(p->heap))
 		return console_refuse(c, -EINVAL, "%s: %u: there is no such caller", b->command, b->caller);
 	if (b->caller) {

@@ -16,6 +16,7 @@
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
 #include "user/lib/wrap.h"
+#include "user/report/estimate.h"
 #include "user/report/format.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
@@ -103,6 +104,7 @@ static int console_live_write_line(void *ctx, const struct report *r)
 {
 	struct console *c = ctx;
 	u64 live = 0, blocks = 0, allocs = 0, frees = 0, lost = 0;
+	bool about = report_sample_bytes(r);
 
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		struct heap_totals t = heap_totals(r->processes[i].heap);
@@ -115,8 +117,9 @@ static int console_live_write_line(void *ctx, const struct report *r)
 		lost += l.allocs + l.frees + l.other;
 	}
 	fprintf(c->out, "%10s  live %s in %s blocks, %s allocated, %s freed, lost %s\n",
-		human_duration(r->duration_ns).text, human_bytes(live).text, human_count(blocks).text,
-		human_count(allocs).text, human_count(frees).text, human_count(lost).text);
+		human_duration(r->duration_ns).text, estimate_if(about, human_bytes(live)).text,
+		estimate_if(about, human_count(blocks)).text, estimate_if(about, human_count(allocs)).text,
+		estimate_if(about, human_count(frees)).text, human_count(lost).text);
 	return 0;
 }
 

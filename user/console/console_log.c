@@ -237,6 +237,9 @@ static int console_log_begin(struct console *c)
 {
 	if (c->log)
 		return 0;
+	if (session_totals(c->session).is_sampled)
+		return console_refuse(c, -EINVAL,
+				      "log: most calls are not seen where blocks are sampled (--sample)");
 	c->log = calloc(1, sizeof(*c->log));
 	if (!c->log)
 		return console_refuse(c, -ENOMEM, "log: %s", strerror(ENOMEM));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "user/report/diff.h"
+#include "user/report/estimate.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/parse.h"
 #include "user/report/output.h"
@@ -88,10 +89,12 @@ int console_report(struct console *c, size_t nr, char **words)
 }
 
 /* Print the value in a column of its own, if only this sort key shows it. */
-static void print_value(FILE *out, const struct report_key *key, const struct report_row *row)
+static void print_value(FILE *out, const struct heap *h, const struct report_key *key,
+			const struct report_row *row)
 {
 	if (key->label)
-		fprintf(out, "  %12s", row ? key->human((u64)key->value(row)).text : key->name);
+		fprintf(out, "  %12s",
+			row ? estimate_of(h, key->human((u64)key->value(row))).text : key->name);
 }
 
 static int top_process(FILE *out, const struct report *r, const struct report_process *p)
@@ -109,7 +112,7 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 		return fprintf(out, "  %s is 0 for all callers\n", key->name) < 0 ? -EIO : 0;
 	shown = r->options.top && r->options.top < nr ? r->options.top : nr;
 	fprintf(out, "%6s", "id");
-	print_value(out, key, NULL);
+	print_value(out, p->heap, key, NULL);
 	fprintf(out, "  %12s  %12s  by\n", key->is_of_live ? "live" : "allocated", "blocks");
 	for (size_t i = 0; i < shown && !err; i++) {
 		const struct heap_row *h = &rows[i].row;
@@ -117,10 +120,10 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 
 		err = report_callers(r, p, rows[i].id, names, sizeof(names));
 		fprintf(out, "%6u", rows[i].id + 1);
-		print_value(out, key, &rows[i]);
+		print_value(out, p->heap, key, &rows[i]);
 		fprintf(out, "  %12s  %12s  ",
-			human_bytes(key->is_of_live ? h->live_bytes : h->alloc_bytes).text,
-			human_count(key->is_of_live ? h->live_blocks : h->allocs).text);
+			estimate_bytes(p->heap, key->is_of_live ? h->live_bytes : h->alloc_bytes).text,
+			estimate_count(p->heap, key->is_of_live ? h->live_blocks : h->allocs).text);
 		report_function(out, p, h->fn);
 		fprintf(out, "%s%s\n", *names ? " < " : "", names);
 	}

@@ -68,6 +68,8 @@ static u32 sample_distance_of_weight(const struct heap *h, const struct heap_eve
 /* The distance of @ev, which the target may have written. */
 static u32 sample_distance_of(const struct heap *h, const struct heap_event *ev)
 {
+	if (ev->h.distance & SAMPLE_DRAWN)
+		return ev->h.distance & (SAMPLE_DRAWN - 1);
 	if (alloc_fn(h->fns, ev->h.fn)->family == FAMILY_SAMPLER)
 		return sample_distance_of_weight(h, ev);
 	return ev->h.distance < 1U << (47 - SAMPLED_SIZE_BITS) ? ev->h.distance : 0;
@@ -93,8 +95,11 @@ struct heap_worth heap_worth(const struct heap *h, u16 fn, u64 size, u32 distanc
 /* Blocks count as whole numbers: by chance one more, so that their mean is right. The same again for the same event. */
 static bool sample_is_more(const struct heap *h, const struct heap_event *ev)
 {
-	double weight = sample_weight(h, ev->size, sample_distance_of(h, ev));
+	double weight;
 
+	if (ev->h.distance & SAMPLE_DRAWN)
+		return ev->h.distance & SAMPLE_MORE;
+	weight = sample_weight(h, ev->size, sample_distance_of(h, ev));
 	return sample_is_drawn(ev, 0, weight - floor(weight));
 }
 
@@ -108,6 +113,23 @@ void heap_sample_enter(struct heap *h, struct block *b, const struct heap_event 
 	h->nr_samples++;
 	if (distance && distance != SAMPLED_ALWAYS)
 		h->sample_last = 1ULL << distance;
+}
+
+u32 heap_sample_drawn(const struct heap *h, const struct heap_event *ev)
+{
+	bool is_new = ev->h.kind == EVENT_ALLOC ||
+		      (ev->h.kind == EVENT_REALLOC_END && !(ev->h.flags & EVENT_UNSAMPLED));
+
+	if (!h->sample_bytes || !is_new || !is_sampled_fn(h, ev->h.fn))
+		return 0;
+	return sample_distance_of(h, ev) | SAMPLE_DRAWN | (sample_is_more(h, ev) ? SAMPLE_MORE : 0);
+}
+
+u32 heap_block_drawn(const struct heap *h, const struct heap_block *block)
+{
+	if (!h->sample_bytes || !is_sampled_fn(h, heap_row_get(h, block->row).fn))
+		return 0;
+	return block->distance | SAMPLE_DRAWN | (block->is_more ? SAMPLE_MORE : 0);
 }
 
 u32 heap_sample_distance(const struct block *b)

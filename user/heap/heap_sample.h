@@ -11,6 +11,8 @@
 
 enum { HAS_SAMPLES = !IS_AGENT };
 
+static const u64 SAMPLE_MOST_BYTES = 64ULL << 30; /* distance that makes sense */
+
 /* Blocks, and bytes, that one block stands for. */
 struct heap_worth {
 	u64 nr, bytes;
@@ -45,6 +47,16 @@ struct heap_interval heap_interval_of(double sum, double variance, double most);
  */
 struct heap_interval heap_bytes_interval(const struct heap *h, const struct heap_row *row, u64 bytes);
 struct heap_interval heap_all_interval(const struct heap *h, u64 (*part)(const struct heap_row *row));
+
+/*
+ * Marks beside the logarithm in heap_event.h.distance, of streams: chance has decided about the event, so that its
+ * readers see the same numbers as the heap that it was entered in. SAMPLE_MORE: it counts for one block more.
+ */
+enum sample_mark { SAMPLE_DRAWN = 64, SAMPLE_MORE = 128, SAMPLE_MARKS_END = 256 };
+
+/* The distance of @ev, or of a live block, with its marks; 0 = it is not sampled. */
+u32 heap_sample_drawn(const struct heap *h, const struct heap_event *ev);
+u32 heap_block_drawn(const struct heap *h, const struct heap_block *block);
 
 /* May the growth @g, of the present moment, be one of the estimate only? */
 bool heap_sample_is_noise(const struct heap *h, const struct trend_growth *g);

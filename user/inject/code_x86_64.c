@@ -323,15 +323,17 @@ static bool put_add_way(struct stub_writer *w, taddr_t way)
 /* Visit if the block in argument @arg may be sampled: sample_may_have(). */
 static bool put_look(struct stub_writer *w, struct stub_jumps *jumps, u8 arg, taddr_t ways)
 {
-	const u8 hash[] = { 0x48, 0x69, 0xc0 | arg_registers[arg - 1] }; /* imul $..., %arg, %rax */
-	const u32 factor = PIECE_HASH;
-	static const u8 index[] = { 0x48, 0xc1, 0xe8, PIECE_HASH_SHIFT, /* shr, %rax */
-				    0x0f, 0xb7, 0xc0 };			/* movzwl %ax, %eax */
-	static const u8 compare[] = { 0x80, 0x38, 0x00 };		/* cmpb $0, (%rax) */
+	const u8 reg = arg_registers[arg - 1];
+	const u8 index[] = { 0x48, 0x89, 0xc0 | reg << 3, /* mov %arg, %rax */
+			     0x48, 0xc1, 0xe8,
+			     16,			  /* shr, %rax */
+			     0x48, 0x31, 0xc0 | reg << 3, /* xor %arg, %rax */
+			     0x48, 0xc1, 0xe8,
+			     4,				  /* shr, %rax */
+			     0x0f, 0xb7, 0xc0 };	  /* movzwl %ax, %eax */
+	static const u8 compare[] = { 0x80, 0x38, 0x00 }; /* cmpb $0, (%rax) */
 
 	_Static_assert(PIECE_FILTER_BYTES == 1 << 16, "as %ax");
-	code_x86_64_put(w, hash, sizeof(hash));
-	code_x86_64_put(w, &factor, sizeof(factor));
 	code_x86_64_put(w, index, sizeof(index));
 	if (!put_add_way(w, ways + offsetof(struct code_ways, counters)))
 		return false;

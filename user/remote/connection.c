@@ -109,6 +109,11 @@ static int find_address(struct connection *c)
 		error("%s: --thin needs --min-size or --max-size", command_of(c));
 		return -EINVAL;
 	}
+	if (o->session->source.sample_bytes) {
+		error("%s: --sample: the other side traces: type heaptap serve --sample there",
+		      command_of(c));
+		return -EINVAL;
+	}
 	if (o->discover && !o->is_insecure_fine) {
 		error("%s: --discover: finds servers of TCP, which does not encrypt: add --insecure-tcp",
 		      command_of(c));
@@ -132,6 +137,7 @@ int connection_init(struct connection *c, const struct connection_options *o)
 					      .no_cpp = o->no_cpp,
 					      .max_followed = o->max_followed,
 					      .wants_exit_scan = o->session->scan != SCAN_NEVER,
+					      .needs_all = session_needs_all(o->session),
 					      .link = { .queue_bytes = QUEUE_BYTES } } };
 	if (find_address(c))
 		return -EINVAL;

@@ -77,6 +77,7 @@ static int remote_stream_on_hello(struct remote_stream *s, const void *rec)
 	s->hello.id = hello->id;
 	s->hello.mono_ns = s->last_ns = hello->mono_ns;
 	s->hello.start_ns = hello->start_ns;
+	s->hello.sample_bytes = hello->sample_bytes;
 	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
 	return 0;
 }

@@ -44,7 +44,7 @@ struct losses remote_stream_losses(const struct remote_stream *s, pid_t pid);
 
 /* The first record of the stream; zeros until it comes. */
 struct remote_stream_hello {
-	u64 id, mono_ns, start_ns;
+	u64 id, mono_ns, start_ns, sample_bytes;
 	char backend[32];
 };
 const struct remote_stream_hello *remote_stream_hello(const struct remote_stream *s);

@@ -42,7 +42,9 @@ struct serve_books {
 	struct scan *scan;     /* owned */
 	struct snapshot *snap; /* owned */
 	u64 pause_ns, max_pause_ns;
-	bool is_copied;
+	bool is_copied, is_partial;
+	struct leak_books
+		books; /* by which @scan was judged, if they have an allocator: then it has no pointers */
 	struct wire_scan_at verdict_at;
 	u32 nr_verdicts; /* that were sent */
 	bool is_sent;	 /* WIRE_SCANNED, too: WIRE_WHY may come */
@@ -287,6 +289,8 @@ static int serve_books_judge(struct serve *s, struct serve_books *n, const struc
 	n->max_pause_ns = l->max_pause_ns;
 	n->pause_ns = l->pause_ns;
 	n->is_copied = l->is_copied;
+	n->is_partial = l->is_partial;
+	n->books = l->books;
 	return l->err;
 }
 
@@ -304,6 +308,22 @@ void serve_books_run(struct serve *s, struct wire_view *v)
 		serve_books_give_up(s, err);
 	else
 		serve_books_round(s);
+}
+
+/* The sums by the books of the allocator. */
+static void serve_books_send_books(struct serve *s, const struct serve_books *n)
+{
+	u8 data[WIRE_BOOKS_MIN + sizeof(n->books.allocator)];
+	struct wire_body b = { data, 0, sizeof(data), false };
+	size_t len = strlen(n->books.allocator);
+
+	wire_put_number(&b, n->is_partial, 1);
+	for (u32 i = 0; i < NR_SCAN_VERDICTS; i++) {
+		wire_put_number(&b, n->books.sums.of[i].blocks, 8);
+		wire_put_number(&b, n->books.sums.of[i].bytes, 8);
+	}
+	memcpy(data + b.len, n->books.allocator, len);
+	serve_books_put(s, WIRE_BOOKS, data, b.len + len);
 }
 
 static void serve_books_send_result(struct serve *s, const struct serve_books *n)
@@ -344,6 +364,8 @@ static void serve_books_send_verdicts(struct serve *s, struct serve_books *n, co
 	}
 	if (n->nr_verdicts < nr)
 		return;
+	if (!IS_AGENT && *n->books.allocator)
+		serve_books_send_books(s, n);
 	serve_books_send_result(s, n);
 	n->is_sent = true;
 	n->heard_ms = clock_now_ms();
@@ -389,7 +411,8 @@ void serve_books_why(struct serve *s, struct wire_view *v)
 	n->why_addr = wire_get_number(v, 8);
 	n->nr_steps = 0;
 	n->step_at = 0;
-	if (backlog_work(serve_books_find_chain, n, serve_books_read_on, s))
+	if ((!IS_AGENT && *n->books.allocator) ||
+	    backlog_work(serve_books_find_chain, n, serve_books_read_on, s))
 		serve_books_put(s, WIRE_CHAIN_END, &none, sizeof(none));
 	else
 		serve_books_round(s);

@@ -120,6 +120,7 @@ static void (*const handlers[NR_WIRE_KINDS])(struct remote_source *s, struct wir
 	[WIRE_SCANNED] = source_remote_on_scanned,
 	[WIRE_CHAIN] = source_remote_on_chain,
 	[WIRE_CHAIN_END] = source_remote_on_chain_end,
+	[WIRE_BOOKS] = source_remote_on_books,
 };
 
 /*
@@ -150,6 +151,10 @@ static int on_stream(struct remote_source *s, const struct wire_frame *f, const 
 		return 0;
 	err = remote_stream_feed(s->stream, f->data, f->len, sink);
 	compare_clocks(s);
+	if (!err && s->options.needs_all && remote_stream_hello(s->stream)->sample_bytes) {
+		snprintf(why, sizeof(why), "the other side samples blocks: %s", s->options.needs_all);
+		source_remote_end(s, REMOTE_BROKEN, why);
+	}
 	if (!err)
 		return 0;
 	snprintf(why, sizeof(why), "what the other side sends is damaged: %s", remote_stream_why(s->stream));
@@ -450,6 +455,11 @@ static u64 began_over_there(struct source *source)
 	return remote_stream_hello(s->stream)->mono_ns;
 }
 
+static u64 source_remote_sample_bytes(struct source *source)
+{
+	return remote_stream_hello(remote_self(source)->stream)->sample_bytes;
+}
+
 static const char *source_remote_backend(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
@@ -469,6 +479,7 @@ static const struct source_told_ops told = {
 	.target = source_remote_describe,
 	.now_ns = clock_over_there,
 	.began_ns = began_over_there,
+	.sample_bytes = source_remote_sample_bytes,
 	.backend = source_remote_backend,
 	.is_broken_off = is_broken_off,
 	.scan_begin = source_remote_scan_begin,

@@ -12,6 +12,7 @@ struct source_remote_options {
 	struct tuning tuning; /* at the start */
 	u32 max_followed;     /* children that are traced too; 0 = none, unless the server follows them */
 	bool want_mmap, no_cpp, wants_exit_scan;
+	const char *needs_all; /* why sampled blocks are not enough, for the user; NULL = they are */
 };
 
 extern const struct source_ops source_remote;

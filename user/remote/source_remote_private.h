@@ -38,6 +38,7 @@ int source_remote_tune(struct source *s, const struct tuning *t, const struct si
 void source_remote_on_mark(struct remote_source *s, struct wire_view *v);
 void source_remote_on_verdicts(struct remote_source *s, struct wire_view *v);
 void source_remote_on_scanned(struct remote_source *s, struct wire_view *v);
+void source_remote_on_books(struct remote_source *s, struct wire_view *v);
 void source_remote_on_chain(struct remote_source *s, struct wire_view *v);
 void source_remote_on_chain_end(struct remote_source *s, struct wire_view *v);
 

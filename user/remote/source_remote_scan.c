@@ -9,6 +9,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/escape.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_remote.h"
@@ -46,6 +47,19 @@ void source_remote_on_verdicts(struct remote_source *s, struct wire_view *v)
 		scan_take(n->scan, &info);
 		n->nr_verdicts++;
 	}
+}
+
+void source_remote_on_books(struct remote_source *s, struct wire_view *v)
+{
+	struct remote_scan *n = &s->scan;
+	char name[sizeof(n->books.allocator)];
+
+	n->is_partial = wire_get_number(v, 1);
+	for (u32 i = 0; i < NR_SCAN_VERDICTS; i++) {
+		n->books.sums.of[i].blocks = wire_get_number(v, 8);
+		n->books.sums.of[i].bytes = wire_get_number(v, 8);
+	}
+	escape_buf(n->books.allocator, sizeof(n->books.allocator), wire_get_text(v, name, sizeof(name)));
 }
 
 void source_remote_on_scanned(struct remote_source *s, struct wire_view *v)
@@ -277,6 +291,10 @@ int source_remote_scan_wait(struct source *source, struct source_scan *o, struct
 	scan_take_end(scan, &s->scan.result);
 	o->pause_ns = s->scan.pause_ns;
 	o->is_copied = s->scan.is_copied;
+	if (*s->scan.books.allocator) {
+		*o->books = s->scan.books;
+		o->is_partial = s->scan.is_partial;
+	}
 	s->scan.state = o->wants_whys ? REMOTE_SCAN_KEPT : REMOTE_SCAN_NONE;
 	s->scan.scan = NULL;
 	s->mark.is_reached = false;

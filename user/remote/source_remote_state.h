@@ -2,6 +2,7 @@
 /* State of the remote source, by subject: trace, clock, commands, scan. For user/remote/source_remote*.c only. */
 #pragma once
 
+#include "user/scan/leaks_books.h"
 #include "user/scan/scan.h"
 #include "user/scan/scan_why.h"
 #include "user/remote/remote_link.h"
@@ -72,8 +73,10 @@ struct remote_scan {
 	struct wire_scan_at at; /* in the verdicts */
 	u64 nr_verdicts;	/* that have come */
 	struct scan_result result;
-	u64 pause_ns;	/* how long the process was stopped */
-	bool is_copied; /* its memory was */
+	u64 pause_ns;	 /* how long the process was stopped */
+	bool is_copied;	 /* its memory was */
+	bool is_partial; /* with @books: they do not have all blocks */
+	struct leak_books books;
 	int err;
 	char why[160]; /* the server's reason for @err, or "" */
 };

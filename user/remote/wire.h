@@ -51,6 +51,7 @@ enum wire_kind {
 	WIRE_TUNED,	/* u8 1 = in force from here on in the stream; 0 = refused, and a text why */
 	WIRE_CHAIN,	/* user/remote/wire_chain.h */
 	WIRE_CHAIN_END, /* user/remote/wire_chain.h */
+	WIRE_BOOKS,	/* before WIRE_SCANNED, of a sampled process; user/remote/wire_scan.h */
 	NR_WIRE_KINDS,
 };
 

@@ -49,6 +49,7 @@ static const struct wire_rule rules[] = {
 	{ WIRE_TUNED, WIRE_TARGET, false, 1, WIRE_MAX_TEXT },
 	{ WIRE_CHAIN, WIRE_TARGET, false, 0, WIRE_CHAIN_BODY },
 	{ WIRE_CHAIN_END, WIRE_TARGET, false, 1, WIRE_CHAIN_END_MAX },
+	{ WIRE_BOOKS, WIRE_TARGET, false, WIRE_BOOKS_MIN, WIRE_MAX_TEXT },
 };
 
 bool wire_may_send(enum wire_side side, bool is_open, u8 kind, u32 len)

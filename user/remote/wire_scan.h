@@ -13,7 +13,10 @@
  * the leader minus its own.
  * WIRE_SCANNED: u8 0 and a text why there is no verdict; or u8 1, u8 is_complete, u8 is_copied, and u64: pause_ns,
  * max_pause_ns, scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps, blocks judged.
+ * WIRE_BOOKS: all blocks of a process whose sampled ones were judged by them: u8 is_partial; u64 blocks and bytes of
+ * each verdict; the allocator as text.
  */
+enum { WIRE_BOOKS_MIN = 1 + NR_SCAN_VERDICTS * 16 };
 enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_WISH_LEN = 25, WIRE_VERDICT_MAX = 20 };
 
 /* The last item of a list of blocks or verdicts; zeros at its start. */

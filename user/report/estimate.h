@@ -32,9 +32,15 @@ struct heap_interval estimate_row(const struct heap *h, const struct heap_row *r
 void estimate_json_all(struct json *j, const struct heap *h);
 void estimate_json_row(struct json *j, const struct heap *h, const struct heap_row *row);
 
+/* @text, with ~ before it if it is an estimate. */
+static inline struct human estimate_if(bool is_estimate, struct human text)
+{
+	return HAS_SAMPLES && is_estimate ? estimate_mark(&text) : text;
+}
+
 static inline struct human estimate_of(const struct heap *h, struct human text)
 {
-	return HAS_SAMPLES && heap_sample_bytes(h) ? estimate_mark(&text) : text;
+	return estimate_if(HAS_SAMPLES && heap_sample_bytes(h), text);
 }
 
 /* As human_bytes(), human_count(), human_lost(). */

@@ -250,7 +250,7 @@ static void json_sums(struct json *j, const struct scan_sums *sums)
 /* All blocks, also those that are no samples; null: sampled blocks were judged alone. */
 static void json_books(struct json *j, const struct leak_books *books)
 {
-	if (!books->allocator) {
+	if (!*books->allocator) {
 		json_null(j, "books");
 		return;
 	}

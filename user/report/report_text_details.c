@@ -357,7 +357,7 @@ static void text_books(struct text *t, const struct leaks *l)
 	if (!l->has_verdict)
 		return;
 	line_begin(t, "judged");
-	if (l->books.allocator) {
+	if (*l->books.allocator) {
 		report_text_details_item(t, "by the books of %s", l->books.allocator);
 		report_text_details_item(
 			t, "%s in %s block%s definite", human_bytes(of[SCAN_DEFINITE].bytes).text,
@@ -366,7 +366,7 @@ static void text_books(struct text *t, const struct leaks *l)
 					 human_count(of[SCAN_INDIRECT].blocks).text);
 	} else {
 		report_text_details_item(
-			t, "by sampled blocks alone, because heaptap cannot read the allocator's books");
+			t, "by sampled blocks alone: the books of the allocator could not be read");
 		report_text_details_item(t, "a block that only a lost block leads to counts as reachable");
 	}
 	line_end(t);

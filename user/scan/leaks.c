@@ -143,7 +143,8 @@ static int judge_by_books(struct finding *f)
 	if (err)
 		return err;
 	scan_judge_by(f->scan, f->all);
-	f->leaks->books = (struct leak_books){ f->listed.allocator, scan_result(f->all).sums };
+	f->leaks->books.sums = scan_result(f->all).sums;
+	snprintf(f->leaks->books.allocator, sizeof(f->leaks->books.allocator), "%s", f->listed.allocator);
 	f->leaks->is_partial = f->listed.is_partial;
 	return 0;
 }

@@ -132,7 +132,7 @@ void leaks_fold(struct leaks *l, const u32 *to, size_t nr);
 /* Is the sum of leaks known by the books of the allocator? Rules that take blocks out know sampled ones only. */
 static inline bool leaks_by_books(const struct leaks *l)
 {
-	return HAS_SAMPLES && l->books.allocator && !l->suppressed.blocks && !l->left_out.blocks;
+	return HAS_SAMPLES && *l->books.allocator && !l->suppressed.blocks && !l->left_out.blocks;
 }
 
 /* The sums of all blocks: by the books, older ones included, or as those of the heap. */

@@ -8,7 +8,7 @@ struct snapshot;
 
 /* Sums for reports. All zero: no books could be read. */
 struct leak_books {
-	const char *allocator; /* static */
+	char allocator[16];    /* escaped */
 	struct scan_sums sums; /* of all blocks, also those from before the trace */
 };
 

@@ -82,7 +82,7 @@ int session_new_heap(const struct session *s, struct heap **out)
 	if (err)
 		return err;
 	if (HAS_SAMPLES)
-		heap_set_sample(*out, s->options->source.sample_bytes);
+		heap_set_sample(*out, s->sample_bytes);
 	err = s->options->wants_tape ? heap_keep_tape(*out) : 0;
 	err = HAS_SLICES && !err && s->options->wants_slices ? heap_keep_slices(*out) : err;
 	if (err)
@@ -122,6 +122,7 @@ int session_begin_check(const struct session *s, struct process *p)
 	bool is_started = p->target->is_started;
 
 	if (session_forwards(s) || s->options->source.check == CHECK_NEVER || session_has_span(s) ||
+	    (HAS_SAMPLES && heap_sample_bytes(p->heap)) ||
 	    (s->options->source.check == CHECK_STARTED && !is_started))
 		return 0;
 	if (!IS_AGENT)
@@ -353,6 +354,7 @@ static struct process *session_adopt(struct session *s, u32 pid)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if ((u32)s->processes[i]->target->pid == pid)
 			old = s->processes[i];
+	session_fill_sample(s, session_told(s)->sample_bytes(s->source));
 	if (session_new_process(s, &p))
 		return NULL;
 	if (session_told(s)->target(s->source, pid, &p->target)) {
@@ -431,6 +433,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 	s->options = o;
 	s->tuned.now = o->tuning;
 	s->outs = outs;
+	s->sample_bytes = o->source.sample_bytes;
 	s->sink = (struct sink){ s, session_on_record, session_heap_events };
 	err = session_make_tables(s);
 	if (!err)
@@ -439,6 +442,8 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 		session_free(s);
 		return err;
 	}
+	if (HAS_SAMPLES)
+		recorder_set_sample(s->recorder, s->sample_bytes);
 	session_begin_bound(s, o->max_memory);
 	*out = s;
 	return 0;

@@ -9,7 +9,7 @@
 void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo)
 {
 	*b = (struct session_books){ .census = NULL };
-	if (!heap_sample_bytes(p->heap) || lo->books || lo->elsewhere)
+	if (!heap_sample_bytes(p->heap) || lo->elsewhere)
 		return;
 	if (census_lister_new(&b->census)) {
 		warn("scan: PID %d: out of memory: judged by sampled blocks alone", (int)lo->pid);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/heap/heap_sample.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/path.h"
@@ -84,6 +85,7 @@ static void session_ending_signal(char *text, size_t size, int sig)
 void session_note_end(struct process *p)
 {
 	const struct scan_sum *of = p->judged.of;
+	const char *mark = HAS_SAMPLES && heap_sample_bytes(p->heap) ? "~" : "";
 	int status = p->target->exit_status;
 	char how[32] = "it had ended";
 	size_t used;
@@ -101,10 +103,11 @@ void session_note_end(struct process *p)
 		return;
 	snprintf(p->end_note + used, sizeof(p->end_note) - used, "; the verdict before that: %s%s",
 		 of[SCAN_DEFINITE].blocks ? "leaks " : "no leaks",
-		 of[SCAN_DEFINITE].blocks ? human_lost("", of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
-						       of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
-						    .text
-					  : "");
+		 of[SCAN_DEFINITE].blocks
+			 ? human_lost(mark, of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+				      of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
+				   .text
+			 : "");
 }
 
 const char *session_ending_note(const struct process *p)

@@ -12,12 +12,34 @@
 #include "user/session/session_span.h"
 #include "user/stream/stream_record.h"
 
-void session_fill_begin(struct session *s, const struct stream_hello *hello)
+void session_fill_sample(struct session *s, u64 bytes)
 {
+	if (s->sample_bytes != bytes)
+		recorder_set_sample(s->recorder, bytes);
+	s->sample_bytes = bytes;
+}
+
+const char *session_needs_all(const struct session_options *o)
+{
+	if (o->wants_tape)
+		return "the format heaptrack lists all events";
+	if (o->source.check == CHECK_ALWAYS || o->fail.on_errors)
+		return "releases are checked only where all blocks are traced: leave out --check";
+	return NULL;
+}
+
+const char *session_fill_begin(struct session *s, const struct stream_hello *hello)
+{
+	const char *why = hello->sample_bytes ? session_needs_all(s->options) : NULL;
+
+	if (why)
+		return why;
+	session_fill_sample(s, hello->sample_bytes);
 	/* A verdict is about all blocks, not about those of a part of the recording. */
 	s->wants_notes = hello->wants_scan && !session_has_span(s);
 	if (!s->epoch_ns && hello->real_ns > hello->mono_ns)
 		s->epoch_ns = hello->real_ns - hello->mono_ns;
+	return NULL;
 }
 
 void session_fill_start(struct session *s, u64 start_ns)

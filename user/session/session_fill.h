@@ -13,8 +13,11 @@ struct session;
 struct stack_table;
 struct stream_hello;
 
-/* A file of the recording begins with @hello. */
-void session_fill_begin(struct session *s, const struct stream_hello *hello);
+/* The blocks of all processes that come from now on are sampled, one in about @bytes bytes; 0 = all are there. */
+void session_fill_sample(struct session *s, u64 bytes);
+
+/* A file of the recording begins with @hello. NULL, or why the session cannot show it. */
+const char *session_fill_begin(struct session *s, const struct stream_hello *hello);
 
 /* Tracing began at @start_ns, long before the first record that comes. */
 void session_fill_start(struct session *s, u64 start_ns);

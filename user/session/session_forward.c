@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/heap/thread_table.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
@@ -50,6 +50,8 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 /* Heap events leave room for the records that explain them. */
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
+	struct heap_event rec = *ev;
+
 	session_lent_event(s, p, ev);
 	heap_add_thread(p->heap, ev->h.tid);
 	p->nr_events++;
@@ -60,7 +62,9 @@ int session_forward_event(struct session *s, struct process *p, const struct hea
 		return 0;
 	}
 	session_forward_count(ev, &p->sent_allocs, &p->sent_frees);
-	recorder_event(s->recorder, &ev->h, sizeof(*ev));
+	if (HAS_SAMPLES)
+		rec.h.distance = heap_sample_drawn(p->heap, ev);
+	recorder_event(s->recorder, &rec.h, sizeof(rec));
 	return 0;
 }
 

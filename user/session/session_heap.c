@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/heap/stacks.h"
 #include "user/lib/log.h"
 #include "user/session/session_enough.h"
@@ -65,6 +65,8 @@ static void record_event(struct session *s, const struct process *p, const struc
 
 	if (ev->stack != STACK_LOST)
 		rec.stack = stack;
+	if (HAS_SAMPLES)
+		rec.h.distance = heap_sample_drawn(p->heap, ev);
 	if (!recorder_has_stack(s->recorder, rec.stack))
 		session_record_stack(s, p, rec.stack);
 	recorder_event(s->recorder, &rec.h, sizeof(rec));

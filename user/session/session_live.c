@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_losses.h"
@@ -147,6 +147,7 @@ struct session_totals session_totals(struct session *s)
 			continue;
 		sums.live_bytes += heap_totals(p->heap).live_bytes;
 		sums.live_blocks += heap_totals(p->heap).live_blocks;
+		sums.is_sampled |= HAS_SAMPLES && heap_sample_bytes(p->heap);
 	}
 	return sums;
 }

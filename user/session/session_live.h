@@ -47,6 +47,7 @@ struct session_totals {
 	u64 live_bytes, live_blocks;
 	u64 events, lost; /* of all processes, also of those that have ended */
 	size_t nr_running;
+	bool is_sampled; /* bytes and blocks are estimates */
 };
 
 /* The sums now. Asks the source for losses; costs little. */

@@ -67,3 +67,6 @@ struct session_options {
 	void *chosen_ctx;	   /* borrowed */
 	bool (*is_unwanted)(void); /* break verdicts off? Called in any thread. NULL = no */
 };
+
+/* Why a session of @o cannot show sampled blocks only. NULL: it can. */
+const char *session_needs_all(const struct session_options *o);

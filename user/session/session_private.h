@@ -28,7 +28,7 @@ struct session {
 	struct sink sink;
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
-	u64 load_looked_ns; /* last session_look_at_load() */
+	u64 load_looked_ns, sample_bytes; /* last session_look_at_load(); 0 = all blocks are seen */
 	struct call_price call_price;
 	struct memory_bound bound;
 	struct forwarding forward;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
@@ -61,6 +61,8 @@ static int carry_block(void *ctx, const struct heap_block *block)
 	ev.addr = block->addr;
 	ev.size = block->size;
 	ev.stack = row.stack;
+	if (HAS_SAMPLES)
+		ev.h.distance = heap_block_drawn(c->process->heap, block);
 	c->is_unsure |= block->is_unsure && !block->is_pending;
 	if (!recorder_has_stack(c->session->recorder, ev.stack))
 		session_record_stack(c->session, c->process, ev.stack);
@@ -162,6 +164,8 @@ int session_record(struct session *s)
 		err = recorder_new(&s->recorder, &s->options->recorder, s->fns);
 	if (err)
 		return err;
+	if (HAS_SAMPLES)
+		recorder_set_sample(s->recorder, s->sample_bytes);
 	recorder_join(s->recorder);
 	recorder_begin(s->recorder, s->ops->name, s->wants_notes, session_source_ns(s));
 	carry_all(s);

@@ -265,7 +265,7 @@ int session_replay_status(int err)
 {
 	if (err == -ENOMEM)
 		return STATUS_IMPOSSIBLE;
-	return err == -ERANGE ? STATUS_USAGE : STATUS_NO_TARGET;
+	return err == -ERANGE || err == -EOPNOTSUPP ? STATUS_USAGE : STATUS_NO_TARGET;
 }
 
 int session_new_replay(struct session **out, const struct session_options *o, struct outputs *outs,

@@ -134,6 +134,7 @@ static int session_scan_elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 	int err;
 
 	o->aside = &aside_sink;
+	o->books = &l->books;
 	err = session_told(s)->scan_blocks(s->source, o, scan);
 	if (!err)
 		err = session_scan_drain(n, scan, false);
@@ -143,6 +144,7 @@ static int session_scan_elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 		err = session_told(s)->scan_wait(s->source, o, scan);
 	l->pause_ns = o->pause_ns;
 	l->is_copied = o->is_copied;
+	l->is_partial = o->is_partial;
 	l->word_size = n->process->target->is_32bit ? 4 : 8;
 	snprintf(l->why, sizeof(l->why), "%s", o->why);
 	return err;

@@ -86,8 +86,12 @@ static int source_recording_charge_names(void *ctx, enum stream_kind kind, s64 b
 static int source_recording_on_hello(struct recording_source *src, const void *rec)
 {
 	const struct stream_hello *hello = rec;
+	const char *why = session_fill_begin(src->session, hello);
 
-	session_fill_begin(src->session, hello);
+	if (why) {
+		snprintf(src->why, sizeof(src->why), "blocks are sampled: %s", why);
+		return -EOPNOTSUPP;
+	}
 	src->part = hello->part;
 	return 0;
 }

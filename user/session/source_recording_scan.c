@@ -9,6 +9,7 @@
 #include "user/lib/array.h"
 #include "user/session/session_fill.h"
 #include "user/heap/stacks.h"
+#include "user/lib/escape.h"
 
 struct stream_scan_row_key {
 	u64 stack;
@@ -96,6 +97,8 @@ int stream_scan_begin(struct stream_scan_state *st, const struct session *s, str
 	l->result.tagged = rec->tagged;
 	l->result.tag_mask = rec->tag_mask;
 	l->result.sums = rec->sums;
+	l->books.sums = rec->books;
+	escape_buf(l->books.allocator, sizeof(l->books.allocator), rec->books_of);
 	return index_rows(st, session_heap_of(p));
 }
 

@@ -6,6 +6,7 @@ enum {
 	FEW = 100,  /* records a second; with half the distance there are twice as many */
 	MANY = 300, /* more is too many */
 	AIM = 200,
+	CROWD = 8,	  /* processes that may have so many each */
 	LIVE_STEP = 4096, /* live blocks: with each so many more the distance is at least twice as large */
 };
 
@@ -36,7 +37,7 @@ u64 sample_pace_next(struct sample_pace *p, u64 nr, u64 now_ns)
 
 	if (!p->begin_ns)
 		p->begin_ns = now_ns;
-	p->nr += nr;
+	p->nr += nr * (p->crowd > CROWD ? p->crowd / CROWD : 1);
 	time_ns = now_ns - p->begin_ns;
 	/* Far too many cannot wait until the second is over. */
 	if (time_ns < second_ns && p->nr <= MANY)

@@ -11,6 +11,7 @@ enum { SAMPLE_LEAST_LOG = 12, SAMPLE_MOST_LOG = 26, SAMPLE_FIRST_LOG = 19 };
 struct sample_pace {
 	bool is_on;
 	u8 log;	      /* of the distance now */
+	u32 crowd;    /* processes of the trace: many share the records */
 	u64 begin_ns; /* CLOCK_MONOTONIC: of the second that is counted */
 	u64 nr;	      /* records since */
 	s64 nr_live;  /* sampled blocks */
@@ -21,6 +22,7 @@ void sample_pace_count(struct sample_pace *p, const struct heap_event *ev);
 
 /*
  * @nr more records have come until @now_ns. The distance from now on, in bytes: a power of two, larger where there were
- * more than some 200 a second, or where many sampled blocks live, and smaller where there were few.
+ * more than some 200 a second (1,600 of all processes together), or where many sampled blocks live, and smaller where
+ * there were few.
  */
 u64 sample_pace_next(struct sample_pace *p, u64 nr, u64 now_ns);

@@ -566,8 +566,10 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 		stop_all_release(&s->stopped);
 	s->sink = sink;
 	go_first(s);
-	for (size_t i = 0; i < s->nr_targets; i++)
+	for (size_t i = 0; i < s->nr_targets; i++) {
+		s->targets[i]->pace.crowd = (u32)s->nr_targets;
 		inline_target_begin_poll(s->targets[i]);
+	}
 	nr = s->life->ops->poll(s->below, &ours);
 	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
 		more = s->is_detached ? inline_target_poll(s->targets[i], sink, true)

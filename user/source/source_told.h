@@ -6,6 +6,7 @@
 #include "user/source/tuning.h"
 
 struct heap;
+struct leak_books;
 struct scan;
 struct scan_chain;
 
@@ -22,7 +23,9 @@ struct source_scan {
 	bool is_copied;	 /* its memory was read from a copy */
 	bool has_all;	 /* heap knows all blocks since tracing began */
 	bool wants_whys; /* scan_why() will be called; then scan_over() */
-	char why[160];	 /* after an error */
+	struct leak_books
+		*books; /* of a sampled process: sums by those of its allocator, if they could be read */
+	char why[160];	/* after an error */
 };
 
 /* Only the source knows its processes. Records name them first. */
@@ -31,6 +34,8 @@ struct source_told_ops {
 	int (*target)(struct source *s, pid_t pid, struct target **out);
 	u64 (*now_ns)(struct source *s);   /* the clock of its records, now */
 	u64 (*began_ns)(struct source *s); /* by it, a moment before the first of them */
+	u64 (*sample_bytes)(
+		struct source *s); /* mean distance of samples over there; 0 = all blocks are seen */
 	/* The name of the source over there: "bpf", ... */
 	const char *(*backend)(struct source *s);
 	/* Has it ended before the trace did, so that later calls are unknown? NULL = never. */

@@ -200,6 +200,12 @@ static void rename_to(struct event_list *l, struct listed *p, const struct targe
 	}
 }
 
+void event_list_sample(struct event_list *l, u64 bytes)
+{
+	if (bytes)
+		fprintf(l->out, "sample %" PRIu64 "\n", bytes);
+}
+
 void event_list_process(struct event_list *l, const struct target *t)
 {
 	struct listed *p = event_list_find(l, (u32)t->pid);
@@ -285,10 +291,14 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 		fputs(" within", l->out);
 	else if (rec->kind != EVENT_FREE && rec->flags & EVENT_RETRY)
 		fputs(" retry", l->out);
+	else if (rec->kind == EVENT_REALLOC_END && rec->flags & EVENT_UNSAMPLED)
+		fputs(" unsampled", l->out);
 	if (rec->kind == EVENT_FREE && !is_unmap && ev->size)
 		fprintf(l->out, " size=%" PRIu64, ev->size);
 	if ((rec->kind == EVENT_ALLOC || (rec->kind == EVENT_FREE && !is_unmap)) && ev->alignment)
 		fprintf(l->out, " align=%" PRIu64, ev->alignment == ALIGNMENT_ZERO ? 0 : ev->alignment);
+	if (!IS_AGENT && rec->distance)
+		fprintf(l->out, " distance=%u", rec->distance);
 	putc('\n', l->out);
 }
 

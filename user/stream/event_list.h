@@ -18,6 +18,9 @@ struct event_list;
 int event_list_new(struct event_list **list, FILE *out, const struct alloc_table *fns) __must_check;
 void event_list_free(struct event_list *l);
 
+/* Blocks are sampled at the mean distance @bytes; 0 = all are listed. */
+void event_list_sample(struct event_list *l, u64 bytes);
+
 /* A process is new, or its program, mappings or allocators have changed. */
 void event_list_process(struct event_list *l, const struct target *t);
 

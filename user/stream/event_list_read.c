@@ -6,15 +6,16 @@
  * Numbers are decimal, 0x hexadecimal or 0 octal. FN is the ELF symbol of a row of the allocator table. In texts
  * \xNN is a byte and \\ a backslash; "-" is an empty one.
  *
+ *	sample BYTES				first of all: blocks are sampled, one in about so many bytes
  *	process PID COMM EXE [started]		first of all about PID; started: by run, not attached to
  *	map PID START END BIAS PATH [BUILD_ID]	an executable mapping; "-" as PATH: in no file
  *	stack ID PID END [ADDR...]		return addresses, innermost first; ID from 2 on; END one of complete
  *						depth no-unwind-info unsupported unreadable not-growing unmapped limit
  *						frame-pointers stale-mappings
- *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry] [align=N]	ADDR 0: the call failed
+ *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry] [align=N] [distance=N]	ADDR 0: the call failed
  *	free PID TID FN ADDR STACK [TIME] [temporary] [size=N] [align=N]	what a delete says
  *	realloc-begin PID TID FN OLD_ADDR SIZE STACK [TIME]
- *	realloc-end PID TID FN OLD_ADDR ADDR SIZE STACK [TIME]
+ *	realloc-end PID TID FN OLD_ADDR ADDR SIZE STACK [TIME] [unsampled] [distance=N]
  *	unmap PID TID FN ADDR SIZE STACK [TIME]
  *	lost PID ALLOCS FREES STACKS OTHER	from here on the source's losses are that much more
  *	exec PID [TIME]
@@ -26,7 +27,8 @@
  *	mark TIME NAME				a marker
  *	thread PID TID NAME
  *
- * TIME is in ns; without it a record comes 1 ns after the one before. STACK 0: none, 1: lost.
+ * TIME is in ns; without it a record comes 1 ns after the one before. STACK 0: none, 1: lost. Distance: of a sampled
+ * block, as in STREAM_EVENT.
  */
 #include "user/stream/event_list_read.h"
 
@@ -39,6 +41,7 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
+#include "user/heap/heap_sample.h"
 #include "user/heap/stacks.h"
 
 enum {
@@ -65,7 +68,14 @@ struct listed_module {
 	u8 build_id_len;
 };
 
-enum heap_words { HAS_OLD = 1, HAS_ADDR = 2, HAS_SIZE = 4, SAYS_SIZE = 8, SAYS_ALIGNMENT = 16 };
+enum heap_words {
+	HAS_OLD = 1,
+	HAS_ADDR = 2,
+	HAS_SIZE = 4,
+	SAYS_SIZE = 8,
+	SAYS_ALIGNMENT = 16,
+	SAYS_DISTANCE = 32
+};
 
 /* A kind of line with a heap event. */
 struct heap_line {
@@ -383,7 +393,8 @@ static u8 parse_end(struct event_list_reader *r, size_t i, u8 allowed)
 		u8 flag;
 	} flags[] = { { "temporary", EVENT_TEMPORARY },
 		      { "retry", EVENT_RETRY },
-		      { "within", EVENT_WITHIN } };
+		      { "within", EVENT_WITHIN },
+		      { "unsampled", EVENT_UNSAMPLED } };
 	u8 found = 0;
 
 	r->time_ns++;
@@ -439,6 +450,7 @@ static void parse_heap(struct event_list_reader *r)
 {
 	const struct heap_line *line = &r->kind->heap;
 	struct heap_event ev = { .h = { .kind = line->kind, .flags = line->flags } };
+	u64 distance;
 	size_t i = 4, stack = 4 + (size_t)__builtin_popcount(line->words & (HAS_OLD | HAS_ADDR | HAS_SIZE));
 
 	ev.h.pid = list_known_pid(r, 1);
@@ -446,6 +458,8 @@ static void parse_heap(struct event_list_reader *r)
 	ev.h.fn = (u16)alloc_fn_find(r->fns, r->words[3]);
 	if (!ev.h.fn)
 		list_fail(r, -EINVAL, "'%.40s' is no allocator function", r->words[3]);
+	if (line->words & SAYS_DISTANCE && last_number(r, stack, "distance=", &distance))
+		ev.h.distance = distance < SAMPLE_MARKS_END ? (u32)distance : 0;
 	if (line->words & SAYS_ALIGNMENT)
 		ev.alignment = last_alignment(r, stack);
 	if (line->words & SAYS_SIZE)
@@ -545,6 +559,15 @@ static void parse_function(struct event_list_reader *r)
 		list_fail(r, fn == -ENOMEM ? fn : -EINVAL, "%s", strerror(-fn));
 }
 
+static void parse_sample(struct event_list_reader *r)
+{
+	const struct stream_hello hello = { .sample_bytes = list_number(r, 1, SAMPLE_MOST_BYTES) };
+
+	if (r->nr_processes)
+		list_fail(r, -EINVAL, "it must come before all processes");
+	list_put(r, STREAM_HELLO, &hello);
+}
+
 static void parse_marker(struct event_list_reader *r)
 {
 	const struct stream_mark_record rec = { .time_ns = list_number(r, 1, UINT64_MAX),
@@ -566,17 +589,23 @@ static void parse_thread(struct event_list_reader *r)
 }
 
 static const struct line_kind line_kinds[] = {
+	{ "sample", 1, 1, parse_sample },
 	{ "process", 3, 4, parse_process },
 	{ "map", 5, 6, parse_mapping },
 	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
-	{ "alloc", 6, 9, parse_heap, { EVENT_ALLOC, 0, EVENT_RETRY, HAS_ADDR | HAS_SIZE | SAYS_ALIGNMENT } },
+	{ "alloc",
+	  6,
+	  10,
+	  parse_heap,
+	  { EVENT_ALLOC, 0, EVENT_RETRY, HAS_ADDR | HAS_SIZE | SAYS_ALIGNMENT | SAYS_DISTANCE } },
 	{ "free", 5, 9, parse_heap, { EVENT_FREE, 0, FREE_FLAGS, HAS_ADDR | SAYS_SIZE | SAYS_ALIGNMENT } },
 	{ "realloc-begin", 6, 7, parse_heap, { EVENT_REALLOC_BEGIN, 0, 0, HAS_OLD | HAS_SIZE } },
 	{ "realloc-end",
 	  7,
-	  9,
+	  10,
 	  parse_heap,
-	  { EVENT_REALLOC_END, 0, EVENT_RETRY, HAS_OLD | HAS_ADDR | HAS_SIZE } },
+	  { EVENT_REALLOC_END, 0, EVENT_RETRY | EVENT_UNSAMPLED,
+	    HAS_OLD | HAS_ADDR | HAS_SIZE | SAYS_DISTANCE } },
 	{ "unmap", 6, 7, parse_heap, { EVENT_FREE, EVENT_UNMAP, 0, HAS_ADDR | HAS_SIZE } },
 	{ "lost", 5, 5, parse_lost },
 	{ "exec", 1, 4, parse_exec },

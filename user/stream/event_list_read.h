@@ -6,7 +6,10 @@
 
 struct event_list_reader;
 
-/* @handler is copied, and gets records as from a stream, but no STREAM_HELLO. The caller owns *@out. 0 or -ENOMEM. */
+/*
+ * @handler is copied, and gets records as from a stream, but STREAM_HELLO only for sample_bytes. The caller owns *@out.
+ * 0 or -ENOMEM.
+ */
 int event_list_reader_new(struct event_list_reader **out, const struct stream_handler *handler) __must_check;
 void event_list_reader_free(struct event_list_reader *r);
 

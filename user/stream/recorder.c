@@ -47,6 +47,7 @@ struct recorder {
 	u64 part_start_ns;
 	s64 ahead_ns; /* the clock of the events minus ours */
 	u64 id;	      /* 0 = has not begun */
+	u64 sample_bytes;
 	u32 part;
 	u64 nr_events, nr_bytes;    /* in earlier parts */
 	struct stream_hello hello;  /* of the present part; its strings are not kept */
@@ -196,6 +197,14 @@ void recorder_free(struct recorder *r)
 	free(r);
 }
 
+void recorder_set_sample(struct recorder *r, u64 bytes)
+{
+	if (r)
+		r->sample_bytes = bytes > 1 ? bytes : 0;
+	if (r && r->list)
+		event_list_sample(r->list, r->sample_bytes);
+}
+
 void recorder_join(struct recorder *r)
 {
 	r->part = 1;
@@ -221,6 +230,7 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 	hello.depth = r->depth;
 	hello.start_ns = r->sink ? r->seek.start_ns : 0;
 	hello.part = r->part;
+	hello.sample_bytes = r->sample_bytes;
 	if (!r->id && random_fill(&r->id, sizeof(r->id)))
 		r->id = hello.real_ns;
 	hello.id = r->id;
@@ -428,8 +438,11 @@ void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const s
 	rec.nr_unstopped = l->result.nr_unstopped;
 	rec.nr_overlaps = l->result.nr_overlaps;
 	rec.why = l->why;
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		recorder_put_hints(&rec, &l->result);
+		rec.books_of = l->books.allocator;
+		rec.books = l->books.sums;
+	}
 	rec.left_out = l->left_out;
 	rec.fresh = l->fresh;
 	rec.again = l->again;

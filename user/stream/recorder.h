@@ -54,6 +54,9 @@ int recorder_check(const struct recorder_options *o) __must_check;
 /* A recording that recorder_end() has not ended gets an end that says "heaptap gave up". */
 void recorder_free(struct recorder *r);
 
+/* Call before recorder_begin(): blocks are sampled at the mean distance @bytes, or at first; 0 = all are recorded. */
+void recorder_set_sample(struct recorder *r, u64 bytes);
+
 /* Call before recorder_begin() if tracing began earlier: the first part begins like those of recorder_next_part(). */
 void recorder_join(struct recorder *r);
 

@@ -73,7 +73,8 @@ enum stream_chunk_flag {
  * Each address in short form joins the list of recent ones. OP_REALLOC_BEGIN gives the old address, OP_REALLOC_END
  * the new one: without OP_STACK the other fields are those of the thread's OP_REALLOC_BEGIN, with it the old address
  * is 0. OP_FULL can say what short forms cannot, also alignments: bytes kind and flags (bpf/event.h), then varints
- * time (as above), context, fn, addr, old_addr or alignment, size, stack.
+ * time (as above), context, fn, addr, old_addr or alignment, size, stack. OP_SAMPLED, of a sampled block, has one
+ * varint more, its distance with marks (user/heap/heap_sample.h). Readers that know no samples refuse this op.
  *
  * Otherwise the byte is 0, and a byte with enum stream_kind follows; then a varint length and a body.
  */
@@ -84,7 +85,7 @@ enum stream_op {
 	OP_FREE_TEMPORARY,
 	OP_REALLOC_BEGIN,
 	OP_REALLOC_END,
-	OP_UNUSED,
+	OP_SAMPLED,
 	OP_FULL,
 	NR_STREAM_OPS
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap_sample.h"
 #include "user/lib/crc32c.h"
 #include "user/lib/varint.h"
 #include "user/stream/stream_layout.h"
@@ -142,6 +143,8 @@ static const char *check_hello(struct stream_reader *r)
 		return "a second beginning";
 	if (hello->time_shift > 63)
 		return "unit of time out of range";
+	if (hello->sample_bytes > SAMPLE_MOST_BYTES)
+		return "distance of samples out of range";
 	r->has_hello = true;
 	stream_state_begin(&r->state, hello);
 	return NULL;
@@ -470,10 +473,10 @@ static bool read_short(struct stream_reader *r, u8 op, struct heap_event *ev)
 	return read_rest(r, op, ev);
 }
 
-static bool read_full(struct stream_reader *r, struct heap_event *ev)
+static bool read_full(struct stream_reader *r, u8 op, struct heap_event *ev)
 {
 	struct cursor *in = r->columns[STREAM_COLUMN_RECORDS];
-	u64 time = 0, context = 0, fn = 0;
+	u64 time = 0, context = 0, fn = 0, distance = 0;
 
 	if (in->end - in->p < 2)
 		return false;
@@ -483,6 +486,8 @@ static bool read_full(struct stream_reader *r, struct heap_event *ev)
 	    !cursor_get(in, &ev->addr) || !cursor_get(in, &ev->old_addr) || !cursor_get(in, &ev->size) ||
 	    !cursor_get(in, &ev->stack))
 		return false;
+	if ((op & 7) == OP_SAMPLED && (!cursor_get(in, &distance) || distance >= SAMPLE_MARKS_END))
+		return false;
 	if (context >= STREAM_MAX_THREADS || fn >= MAX_FNS || !place_stack(r, &ev->stack))
 		return false;
 	if (ev->h.kind < EVENT_ALLOC || ev->h.kind > EVENT_REALLOC_END)
@@ -490,6 +495,7 @@ static bool read_full(struct stream_reader *r, struct heap_event *ev)
 	r->state.time += time;
 	r->state.context = (u32)context;
 	ev->h.fn = (u16)fn;
+	ev->h.distance = (u32)distance;
 	return true;
 }
 
@@ -499,9 +505,9 @@ static int read_event(struct stream_reader *r, u8 op)
 	const struct stream_context *c;
 	bool is_good = false;
 
-	if ((op & 7) == OP_FULL)
-		is_good = read_full(r, &ev);
-	else if ((op & 7) != OP_UNUSED)
+	if ((op & 7) >= OP_SAMPLED)
+		is_good = read_full(r, op, &ev);
+	else
 		is_good = read_short(r, op, &ev);
 	c = &r->state.contexts[r->state.context];
 	if (!is_good || !c->is_known || !r->has_fn[ev.h.fn])

@@ -26,6 +26,7 @@ struct stream_hello {
 	const char *backend;  /* "bpf", "ptrace" */
 	const char *machine;  /* as uname -m */
 	const char *release;  /* as uname -r */
+	u64 sample_bytes; /* mean distance of samples, the first one if it changes; 0 = all blocks are there */
 };
 
 enum stream_role { STREAM_ROLE_FILE, STREAM_ROLE_TARGET, STREAM_ROLE_HOST };

@@ -23,6 +23,9 @@ struct stream_scan {
 	u64 headers; /* 16 bits each, the first one in the low bits */
 	u64 tag_mask;
 	const char *why; /* why there is no verdict */
+	/* Of a sampled process: all its blocks, by the books of this allocator; "" = there are none. */
+	const char *books_of;
+	struct scan_sums books;
 };
 
 struct stream_scan_row {

@@ -16,7 +16,7 @@ static inline const u8 *stream_split_skip(const u8 *p, const u8 *end)
 	return p < end ? p + 1 : NULL;
 }
 
-/* The first byte behind a record with a body, or an OP_FULL event; @p is behind the op byte. NULL if it is cut off. */
+/* The first byte behind a record with a body, or an event in full; @p is behind the op byte. NULL if it is cut off. */
 static const u8 *skip_record(const u8 *p, const u8 *end, u8 op)
 {
 	u64 len = 0;
@@ -26,14 +26,14 @@ static const u8 *skip_record(const u8 *p, const u8 *end, u8 op)
 		return p && len <= (size_t)(end - p) ? p + len : NULL;
 	}
 	p = end - p > 2 ? p + 2 : NULL;
-	for (u32 i = 0; p && i < NR_FULL_FIELDS; i++)
+	for (u32 i = 0; p && i < NR_FULL_FIELDS + (u32)(op == OP_SAMPLED); i++)
 		p = stream_split_skip(p, end);
 	return p;
 }
 
 static bool stream_split_is_short(u8 op)
 {
-	return (op & 7) && (op & 7) < OP_UNUSED;
+	return (op & 7) && (op & 7) < OP_SAMPLED;
 }
 
 /* Columns of the fields that flags announce, in their order behind the address. */

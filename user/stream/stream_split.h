@@ -5,7 +5,7 @@
 #include "user/stream/stream_format.h"
 
 /*
- * Columns in this order: op bytes; times; contexts; stacks; functions; sizes; records with a body and OP_FULL events,
+ * Columns in this order: op bytes; times; contexts; stacks; functions; sizes; records with a body and events in full,
  * each without its op byte; then addresses, for each op of a short event those that are differences, then the recent
  * ones. The lengths of all of them come first, u32 each.
  */

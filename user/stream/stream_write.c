@@ -446,6 +446,8 @@ static bool stream_write_shorten(const struct stream_writer *w, const struct hea
 	out->op = ops[ev->h.kind];
 	out->addr = out->op == OP_REALLOC_BEGIN ? ev->old_addr : ev->addr;
 	out->is_of_begin = false;
+	if (!IS_AGENT && ev->h.distance)
+		return false;
 	if (!out->addr || (out->addr - w->state.addr) & 7)
 		return false;
 	if (out->op == OP_FREE) {
@@ -544,11 +546,13 @@ static int write_full(struct stream_writer *w, const struct heap_event *ev, u64 
 			       stack };
 	u8 *p = begin_record(w);
 
-	*p++ = OP_FULL;
+	*p++ = !IS_AGENT && ev->h.distance ? OP_SAMPLED : OP_FULL;
 	*p++ = ev->h.kind;
 	*p++ = ev->h.flags;
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		p = varint_put(p, fields[i]);
+	if (!IS_AGENT && ev->h.distance)
+		p = varint_put(p, ev->h.distance);
 	return end_record(w, p);
 }
 

@@ -9,6 +9,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/report/estimate.h"
 
 enum { PERIOD_NS = 1000000000, WIDEST = 200 };
 
@@ -46,8 +47,9 @@ static void status_line_write_growth(const struct meter *m, char *text, size_t s
 	u64 time_ns;
 	s64 grown = meter_growth(m, &time_ns);
 
-	snprintf(text, size, "%s%s in %" PRIu64 " s", grown < 0 ? "-" : "+",
-		 human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text, (time_ns + 500000000) / 1000000000);
+	snprintf(text, size, "%s%s%s in %" PRIu64 " s", m->now.sums.is_sampled ? "~" : "",
+		 grown < 0 ? "-" : "+", human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text,
+		 (time_ns + 500000000) / 1000000000);
 }
 
 static void write_parts(const struct meter *m, struct part_text parts[NR_PARTS])
@@ -56,8 +58,10 @@ static void write_parts(const struct meter *m, struct part_text parts[NR_PARTS])
 	const size_t size = sizeof(parts->text);
 
 	write_clock(meter_elapsed_ns(m), parts[PART_TIME].text, size);
-	snprintf(parts[PART_LIVE].text, size, "live %s", human_bytes(sums->live_bytes).text);
-	snprintf(parts[PART_BLOCKS].text, size, "in %s block%s", human_count(sums->live_blocks).text,
+	snprintf(parts[PART_LIVE].text, size, "live %s",
+		 estimate_if(sums->is_sampled, human_bytes(sums->live_bytes)).text);
+	snprintf(parts[PART_BLOCKS].text, size, "in %s block%s",
+		 estimate_if(sums->is_sampled, human_count(sums->live_blocks)).text,
 		 sums->live_blocks == 1 ? "" : "s");
 	status_line_write_growth(m, parts[PART_GROWTH].text, size);
 	snprintf(parts[PART_EVENTS].text, size, "%s events/s", human_count(meter_events_per_s(m)).text);

@@ -7,6 +7,7 @@
 
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
+#include "user/report/estimate.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 #include "user/top/top_rows.h"
@@ -58,6 +59,7 @@ static void top_head_take_process(struct top_head *h, const struct report_proces
 		h->nr_running++;
 		h->pid = h->pid ? h->pid : p->target->pid;
 	}
+	h->is_sampled |= heap_sample_bytes(p->heap) != 0;
 	h->live_bytes += totals.live_bytes;
 	h->live_blocks += totals.live_blocks;
 	h->peak_bytes += totals.peak_bytes;
@@ -100,23 +102,34 @@ static void top_head_label(struct top_line *l, const char *text)
 		top_line_cell(l, TOP_FAINT, -9, text);
 }
 
+/* Numbers of the heap, which may be estimates. */
+static struct human top_head_bytes(const struct top_head *h, u64 bytes)
+{
+	return estimate_if(h->is_sampled, human_bytes(bytes));
+}
+
+static struct human top_head_count(const struct top_head *h, u64 n)
+{
+	return estimate_if(h->is_sampled, human_count(n));
+}
+
 static void live_line(const struct top_head *h, const struct top_head_look *look, struct top_line *l)
 {
 	u64 time_ns;
 	s64 grown = meter_growth(look->meter, &time_ns);
 
 	top_head_label(l, " live");
-	top_line_item(l, TOP_STRONG, "%s", human_bytes(h->live_bytes).text);
-	top_line_join(l, TOP_PLAIN, "in %s block%s", human_count(h->live_blocks).text,
+	top_line_item(l, TOP_STRONG, "%s", top_head_bytes(h, h->live_bytes).text);
+	top_line_join(l, TOP_PLAIN, "in %s block%s", top_head_count(h, h->live_blocks).text,
 		      h->live_blocks == 1 ? "" : "s");
-	top_line_item(l, TOP_PLAIN, "%s%s in %llu s", grown < 0 ? "-" : "+",
+	top_line_item(l, TOP_PLAIN, "%s%s%s in %llu s", h->is_sampled ? "~" : "", grown < 0 ? "-" : "+",
 		      human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text,
 		      (unsigned long long)((time_ns + 500000000) / 1000000000));
 	if (h->nr_processes == 1)
-		top_line_item(l, TOP_PLAIN, "peak %s", human_bytes(h->peak_bytes).text);
+		top_line_item(l, TOP_PLAIN, "peak %s", top_head_bytes(h, h->peak_bytes).text);
 	if (h->resident_bytes)
 		top_line_item(l, TOP_PLAIN, "resident %s", human_bytes(h->resident_bytes).text);
-	top_line_item(l, TOP_PLAIN, "allocated %s in all", human_bytes(h->alloc_bytes).text);
+	top_line_item(l, TOP_PLAIN, "allocated %s in all", top_head_bytes(h, h->alloc_bytes).text);
 }
 
 static void event_line(const struct top_head *h, const struct top_head_look *look, struct top_line *l)
@@ -162,13 +175,14 @@ static void leak_line(const struct top_head *h, const struct top_head_look *look
 		return;
 	}
 	if (lost->blocks)
-		top_line_item(l, TOP_BAD, "%s in %s block%s definite", human_bytes(lost->bytes).text,
-			      human_count(lost->blocks).text, lost->blocks == 1 ? "" : "s");
+		top_line_item(l, TOP_BAD, "%s in %s block%s definite", top_head_bytes(h, lost->bytes).text,
+			      top_head_count(h, lost->blocks).text, lost->blocks == 1 ? "" : "s");
 	else
 		top_line_item(l, TOP_STRONG, "none definite");
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (h->leaks.of[others[i]].blocks)
-			top_line_item(l, TOP_PLAIN, "%s %s", human_bytes(h->leaks.of[others[i]].bytes).text,
+			top_line_item(l, TOP_PLAIN, "%s %s",
+				      top_head_bytes(h, h->leaks.of[others[i]].bytes).text,
 				      scan_verdict_name(others[i]));
 	write_age(look->verdict_age_ns, age, sizeof(age));
 	top_line_item(l, TOP_FAINT, "%s", age);

@@ -14,6 +14,7 @@ struct top_head {
 	size_t nr_processes, nr_running;
 	pid_t pid; /* of the first process that runs; 0 = none */
 	u64 live_bytes, live_blocks, peak_bytes, alloc_bytes, allocs, calls;
+	bool is_sampled; /* these are estimates */
 	u64 lost;
 	u64 resident_bytes; /* of processes of this machine; 0 = not known */
 	u64 calls_per_s;

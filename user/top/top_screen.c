@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/lib/array.h"
+#include "user/report/estimate.h"
 #include "user/report/report_rows.h"
 #include "user/report/short_name.h"
 #include "user/top/top_state.h"
@@ -35,22 +36,23 @@ static struct cell text_cell(const char *text)
 }
 
 /* "1,203,112", "12.0 M", "3.41 G" */
-static struct cell top_screen_count_cell(u64 n)
+static struct cell top_screen_count_cell(const struct cell_row *r, u64 n)
 {
+	const char *mark = r->state->head.is_sampled ? "~" : "";
 	struct cell c = { .style = TOP_PLAIN };
 
 	if (n < 10000000)
-		return text_cell(human_count(n).text);
-	if (n < 1000000000)
-		snprintf(c.text, sizeof(c.text), "%.1f M", (double)n / 1e6);
+		snprintf(c.text, sizeof(c.text), "%s%s", mark, human_count(n).text);
+	else if (n < 1000000000)
+		snprintf(c.text, sizeof(c.text), "%s%.1f M", mark, (double)n / 1e6);
 	else
-		snprintf(c.text, sizeof(c.text), "%.2f G", (double)n / 1e9);
+		snprintf(c.text, sizeof(c.text), "%s%.2f G", mark, (double)n / 1e9);
 	return c;
 }
 
 static struct cell cell_bytes(const struct cell_row *r)
 {
-	return text_cell(human_bytes(top_screen_bytes_of(r)).text);
+	return text_cell(estimate_if(r->state->head.is_sampled, human_bytes(top_screen_bytes_of(r))).text);
 }
 
 static struct cell cell_share(const struct cell_row *r)
@@ -60,7 +62,8 @@ static struct cell cell_share(const struct cell_row *r)
 
 static struct cell cell_blocks(const struct cell_row *r)
 {
-	return top_screen_count_cell(r->state->rows.key->is_of_live ? r->heap->live_blocks : r->heap->allocs);
+	return top_screen_count_cell(r,
+				     r->state->rows.key->is_of_live ? r->heap->live_blocks : r->heap->allocs);
 }
 
 static struct cell cell_growth(const struct cell_row *r)
@@ -70,14 +73,14 @@ static struct cell cell_growth(const struct cell_row *r)
 
 	if (!grown)
 		return text_cell("0");
-	snprintf(c.text, sizeof(c.text), "%s%s", grown < 0 ? "-" : "+",
-		 human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text);
+	snprintf(c.text, sizeof(c.text), "%s%s%s", r->state->head.is_sampled ? "~" : "",
+		 grown < 0 ? "-" : "+", human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text);
 	return c;
 }
 
 static struct cell cell_rate(const struct cell_row *r)
 {
-	return top_screen_count_cell(r->row->allocs_per_s);
+	return top_screen_count_cell(r, r->row->allocs_per_s);
 }
 
 static struct cell cell_leaked(const struct cell_row *r)
@@ -87,10 +90,11 @@ static struct cell cell_leaked(const struct cell_row *r)
 	struct cell c = text_cell(r->state->rows.is_scanned ? "-" : "");
 
 	if (lost) {
-		c = text_cell(human_bytes(lost).text);
+		c = text_cell(estimate_if(r->state->head.is_sampled, human_bytes(lost)).text);
 		c.style = TOP_BAD;
 	} else if (possible) {
-		snprintf(c.text, sizeof(c.text), "? %s", human_bytes(possible).text);
+		snprintf(c.text, sizeof(c.text), "? %s",
+			 estimate_if(r->state->head.is_sampled, human_bytes(possible)).text);
 		c.style = TOP_WARN;
 	}
 	return c;
@@ -100,7 +104,8 @@ static struct cell cell_key(const struct cell_row *r)
 {
 	const struct report_key *key = r->state->rows.key;
 
-	return text_cell(key->human((u64)key->value(&r->row->row)).text);
+	return text_cell(
+		estimate_if(r->state->head.is_sampled, key->human((u64)key->value(&r->row->row))).text);
 }
 
 static struct cell cell_pid(const struct cell_row *r)

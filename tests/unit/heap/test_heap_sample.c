@@ -119,11 +119,77 @@ static void test_intervals_are_narrow(void **state)
 	assert_in_range(i.high, 3500000, 3800000);
 }
 
+/* A stream keeps the distance and what chance has decided; times in it are rounded. */
+static void test_recorded_is_the_same(void **state)
+{
+	struct heap *live = new_heap(), *later = new_heap();
+	struct heap_totals is, was;
+
+	(void)state;
+	heap_set_sample(live, DISTANCE);
+	heap_set_sample(later, DISTANCE);
+	for (u64 n = 0; n < 400; n++) {
+		struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = fn_malloc, .pid = 1, .tid = 1 },
+					 .time_ns = 1000000 + n * 37,
+					 .addr = 0x1000 + n * 0x10000,
+					 .size = 16 + n * 13 };
+		struct heap_event rec = ev;
+
+		ev.h.distance = n % 3 ? 0 : 10 + n % 8;
+		rec.h.distance = heap_sample_drawn(live, &ev);
+		rec.time_ns &= ~1023ULL;
+		assert_int_equal(heap_event(live, &ev), 0);
+		assert_int_equal(heap_event(later, &rec), 0);
+	}
+	was = heap_totals(live);
+	is = heap_totals(later);
+	assert_int_equal(is.allocs, was.allocs);
+	assert_int_equal(is.alloc_bytes, was.alloc_bytes);
+	assert_int_equal(is.live_blocks, was.live_blocks);
+	assert_true(heap_row_get(later, 0).spread == heap_row_get(live, 0).spread);
+	heap_free(live);
+	heap_free(later);
+}
+
+static int carry_block(void *ctx, const struct heap_block *block)
+{
+	struct heap **heaps = ctx;
+	const struct heap_event ev = { .h = { .kind = EVENT_ALLOC,
+					      .fn = fn_malloc,
+					      .pid = 1,
+					      .tid = 1,
+					      .distance = heap_block_drawn(heaps[0], block) },
+				       .time_ns = 5000000,
+				       .addr = block->addr,
+				       .size = block->size };
+
+	return heap_event(heaps[1], &ev);
+}
+
+/* A part of a recording begins with the live blocks of the part before. */
+static void test_carried_is_the_same(void **state)
+{
+	struct heap *heaps[] = { new_heap(), new_heap() };
+
+	(void)state;
+	heap_set_sample(heaps[0], DISTANCE);
+	heap_set_sample(heaps[1], DISTANCE);
+	for (u64 n = 0; n < 300; n++)
+		do_alloc(heaps[0], fn_malloc, 0x1000 + n * 0x10000, 100 + n * 7);
+	assert_int_equal(heap_for_each_block(heaps[0], carry_block, heaps), 0);
+	assert_int_equal(heap_totals(heaps[1]).live_blocks, heap_totals(heaps[0]).live_blocks);
+	assert_int_equal(heap_totals(heaps[1]).live_bytes, heap_totals(heaps[0]).live_bytes);
+	heap_free(heaps[0]);
+	heap_free(heaps[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_intervals_hold),
 		cmocka_unit_test(test_intervals_are_narrow),
+		cmocka_unit_test(test_recorded_is_the_same),
+		cmocka_unit_test(test_carried_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, find_functions, NULL);

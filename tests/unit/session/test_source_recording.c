@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap_sample.h"
 #include "user/target/allocator.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
@@ -241,6 +242,42 @@ static void impossible_records(void **state)
 	}
 }
 
+/* A recording of samples has estimates, and releases that cannot be checked. */
+static void samples(void **state)
+{
+	const struct stream_process p = { .pid = PARENT, .word_size = 8, .comm = "x", .exe = "/bin/x" };
+	const struct stream_hello hello = { .mono_ns = 1000, .backend = "inline", .sample_bytes = 4096 };
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = PARENT, .tid = PARENT },
+				 .addr = 0x10000,
+				 .time_ns = 2000,
+				 .size = 8192 };
+	void *other;
+	struct world *w = *state, *strict;
+
+	ev.h.fn = alloc_fn_find(NULL, "malloc");
+	assert_int_equal(stream_write(w->writer, STREAM_HELLO, &hello), 0);
+	assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
+	ev.h.distance = SAMPLE_DRAWN | SAMPLE_MORE;
+	assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(heap_sample_bytes(w->session->processes[0]->heap), 4096);
+	assert_false(heap_is_checked(w->session->processes[0]->heap));
+	/* One in 1.16 such blocks is no sample. */
+	assert_int_equal(heap_totals(w->session->processes[0]->heap).allocs, 2);
+	assert_in_range(heap_totals(w->session->processes[0]->heap).alloc_bytes, 9400, 9500);
+
+	assert_int_equal(setup(&other), 0);
+	strict = other;
+	strict->options.source.check = CHECK_ALWAYS;
+	assert_int_equal(stream_write(strict->writer, STREAM_HELLO, &hello), 0);
+	assert_int_equal(stream_flush(strict->writer), 0);
+	assert_int_equal(strict->err, -EOPNOTSUPP);
+	assert_non_null(
+		strstr(source_recording_why(strict->session->source), "blocks are sampled: releases"));
+	teardown(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +286,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(losses_that_fall, setup, teardown),
 		cmocka_unit_test(impossible_records),
+		cmocka_unit_test_setup_teardown(samples, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,21 @@ static void test_follows(void **state)
 	assert_true(sample_pace_next(&p, 10000, now_ns + 1) > 1 << SAMPLE_LEAST_LOG);
 }
 
+/* 200 processes together have as many records as eight. */
+static void test_crowd(void **state)
+{
+	struct sample_pace p = { .is_on = true, .log = SAMPLE_FIRST_LOG, .crowd = 200 };
+	u64 now_ns = second_ns, distance;
+
+	(void)state;
+	sample_pace_next(&p, 0, now_ns);
+	distance = pace_after(&p, 100, 20, &now_ns);
+	assert_in_range(100 * 1048576 / distance, 3, 13);
+	p.crowd = 8;
+	distance = pace_after(&p, 100, 20, &now_ns);
+	assert_in_range(100 * 1048576 / distance, 99, 301);
+}
+
 static void test_many_live_blocks(void **state)
 {
 	struct sample_pace p = { .is_on = true, .log = SAMPLE_LEAST_LOG };
@@ -129,9 +144,8 @@ static void test_wrong_distance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_follows),
-		cmocka_unit_test(test_many_live_blocks),
-		cmocka_unit_test(test_no_bias),
+		cmocka_unit_test(test_follows),		 cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_many_live_blocks), cmocka_unit_test(test_no_bias),
 		cmocka_unit_test(test_wrong_distance),
 	};
 

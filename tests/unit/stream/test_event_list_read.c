@@ -74,6 +74,8 @@ static int see(void *ctx, enum stream_kind kind, const void *rec)
 	} else if (kind == STREAM_MARK) {
 		s->rec.any.mark = any->mark;
 		keep_text(s->texts[0], any->mark.text);
+	} else if (kind == STREAM_HELLO) {
+		s->rec.any.hello = any->hello;
 	} else if (kind == STREAM_THREAD) {
 		s->rec.any.thread = any->thread;
 		keep_text(s->texts[0], any->thread.comm);
@@ -267,6 +269,29 @@ static void test_error_of_the_handler(void **state)
 	close_list(l);
 }
 
+/* A list of sampled blocks: each has its distance. */
+static void test_samples(void **state)
+{
+	static const char text[] = "sample 4096\n"
+				   "process 10 prog -\n"
+				   "alloc 10 1 malloc 0x10 24 0 100 align=64 distance=76\n"
+				   "realloc-end 10 1 realloc 0x10 0x20 99 0 200 unsampled\n"
+				   "realloc-end 10 1 realloc 0x20 0x30 99 0 300 distance=255\n";
+	static const enum stream_kind kinds[] = { STREAM_HELLO, STREAM_PROCESS,	 STREAM_FUNCTION,
+						  STREAM_EVENT, STREAM_FUNCTION, STREAM_EVENT,
+						  STREAM_EVENT };
+	struct list *l = *state;
+
+	assert_int_equal(read_text(l, text), 0);
+	has_kinds(l, kinds, ARRAY_SIZE(kinds));
+	assert_int_equal(l->seen[0].rec.any.hello.sample_bytes, 4096);
+	assert_int_equal(l->seen[3].rec.heap.h.distance, 76);
+	assert_int_equal(l->seen[3].rec.heap.alignment, 64);
+	assert_int_equal(l->seen[5].rec.heap.h.flags, EVENT_UNSAMPLED);
+	assert_int_equal(l->seen[5].rec.heap.h.distance, 0);
+	assert_int_equal(l->seen[6].rec.heap.h.distance, 255);
+}
+
 /* @line, third after two good ones, is refused with @why. */
 static void refuse(struct list *l, const char *line, const char *why)
 {
@@ -298,6 +323,7 @@ static void test_bad_lines(void **state)
 	refuse(l, "alloc 10 1 malloc 16 1 0 temporary", "'temporary' does not belong here");
 	refuse(l, "alloc 10 1 malloc 16 1 align=8", "'align=8' is not a number");
 	refuse(l, "free 10 1 free 16 size=8", "'size=8' is not a number");
+	refuse(l, "sample 4096", "it must come before all processes");
 	refuse(l, "free 10 1 free 16 0 77 88", "'88' does not belong here");
 	refuse(l, "free 10 1 free 16 0 temporary 88", "'88' does not belong here");
 	refuse(l, "process 10 again -", "has a process line already");
@@ -395,6 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_samples, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_late_mapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error_of_the_handler, setup, teardown),

@@ -105,6 +105,9 @@ static void test_line(void **state)
 	assert_non_null(strstr(text, "breakpoints 85.3 % of its time"));
 	status_line_text(&m, 200, small, sizeof(small));
 	assert_string_equal(small, "live 1.53 MiB");
+	m.now.sums.is_sampled = true;
+	status_line_text(&m, 200, text, sizeof(text));
+	assert_non_null(strstr(text, "live ~1.53 MiB in ~100,000 blocks  ~+1.53 MiB in 7 s"));
 }
 
 static void test_clock_and_losses(void **state)

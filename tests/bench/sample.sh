@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Part of run.sh: what --sample 512K by inline costs beside the untraced program. Runs take turns; medians, as in inline.sh.
+
+sampled() { pinned "$heaptap" run -q --backend inline --no-scan --sample 512K -o "$tmp/report.json" --force -- "$bench/pair" -p "${pair[@]}" 2>>"$tmp/log"; }
+
+# sample_pair_row WHAT KIND: the difference of medians that are in ps
+sample_pair_row() {
+	local traced bare
+	traced=$(in_median "$2.sampled") bare=$(in_median "$2.untraced")
+	if [ -z "$traced" ] || [ -z "$bare" ]; then
+		missing "$1" "6 ns" "a run failed"
+	else
+		row "$1" "$(reading '%.1f ns' "($traced - $bare) / 1000")" "6 ns" "$(reading '%.1f - %.1f ns' "$traced / 1000, $bare / 1000")"
+	fi
+}
+
+# sample_load KIND: 100,000 SETs and GETs each by 10 clients; remember requests a second, the 99th percentile in us, and
+# the server's CPU time for a request in ns, which other load changes least
+sample_load() {
+	local name rate p99 before
+	before=$(cpu_ticks "$target")
+	while read -r name rate p99; do
+		in_round "$1.$name.rate" "$rate"
+		in_round "$1.$name.p99" "$p99"
+	done < <(pinned redis-benchmark -s "$tmp/redis.sock" -c 10 -n 100000 -r 100000 -d 200 -t set,get --csv 2>>"$tmp/log" |
+		awk -F'"' 'NR > 1 { printf "%s %.0f %.0f\n", $2, $4, $14 * 1000 }')
+	in_round "$1.cpu" $((($(cpu_ticks "$target") - before) * 1000000000 / $(getconf CLK_TCK) / 200000))
+}
+
+sample_redis_rows() {
+	local name what
+	ratio "redis with attach --sample 512K: CPU per request / untraced" "$(in_median traced.cpu)" "$(in_median bare.cpu)" "-"
+	for name in SET GET; do
+		what="redis $name with attach --sample 512K"
+		ratio "$what: requests a second / untraced" "$(in_median "traced.$name.rate")" "$(in_median "bare.$name.rate")" ">= 0.99 x"
+		ratio "the same: p99 / untraced" "$(in_median "traced.$name.p99")" "$(in_median "bare.$name.p99")" "1.02 x"
+	done
+}
+
+# The server lives through all rounds: heaptap comes and goes.
+sample_redis() {
+	local round tap
+	if ! command -v redis-server redis-benchmark >/dev/null; then
+		missing "redis with attach --sample 512K / untraced" ">= 0.99 x" "it is not there"
+		return
+	fi
+	redis-server --port 0 --unixsocket "$tmp/redis.sock" --save "" --appendonly no --dir "$tmp" >/dev/null &
+	target=$!
+	for ((round = 0; round < 100; round++)); do [ ! -S "$tmp/redis.sock" ] || break; sleep 0.1; done
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "sample: redis: round $round of $inline_rounds"
+		sample_load bare
+		env -u HEAPTAP_NO_CODE "$heaptap" attach -q --no-scan --sample 512K -o "$tmp/report.json" --force "$target" 2>>"$tmp/log" &
+		tap=$!
+		for ((i = 0; i < 100; i++)); do ! grep -q heaptap-code "/proc/$target/maps" || break; sleep 0.1; done
+		sample_load traced
+		kill -INT "$tap" 2>/dev/null || true
+		wait "$tap" || true
+	done
+	kill "$target"
+	wait "$target" 2>/dev/null || true
+	target=
+	sample_redis_rows
+}
+
+bench_sample() {
+	local round pair
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "sample: pairs: round $round of $inline_rounds"
+		pair=(-n 4000000)
+		in_round one.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
+		in_round one.sampled "$(sampled)"
+		pair=(-n 1000000 -t 8)
+		in_round eight.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
+		in_round eight.sampled "$(sampled)"
+	done
+	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" one
+	sample_pair_row "the same, 8 threads on 2 CPUs" eight
+	sample_redis
+	for round in 1 2 3; do
+		progress "sample: server: round $round of 3"
+		server_run untraced
+		server_run sampled --sample 512K
+	done
+	ratio "server with attach --sample 512K: CPU per request / untraced" "${ns[cpu-sampled]:-}" "${ns[cpu-untraced]:-}" "-"
+	ratio "the same: p99 / untraced" "${ns[p99-sampled]:-}" "${ns[p99-untraced]:-}" "1.02 x"
+}
+
+# ticks_of PID...: CPU time of all
+ticks_of() { cat "${@/%//stat}" 2>/dev/null | awk '{ sub(/.*\) /, ""); sum += $12 + $13 } END { print sum + 0 }'; }
+
+# 200 processes that make 10,000 pairs a second each; each in a group of its own, or heaptap would spare them
+bench_crowd() {
+	local nr=200 seconds=15 pids=() tap i bare traced own hz what="system --sample 512K --everything on 200 busy processes"
+	hz=$(getconf CLK_TCK)
+	progress "$what"
+	cp "$bench/callers" "$tmp/crowd"
+	for ((i = 0; i < nr; i++)); do
+		apart "$tmp/crowd" 100 100
+		pids+=("/proc/$target")
+	done
+	target=
+	sleep 3
+	bare=$(ticks_of "${pids[@]}") && sleep $seconds && bare=$(($(ticks_of "${pids[@]}") - bare))
+	env -u HEAPTAP_NO_CODE "$heaptap" system --sample 512K --everything --comm crowd --no-scan --json -n 0 >/dev/null 2>"$tmp/crowd.err" &
+	tap=$!
+	for ((i = 0; i < 1200; i++)); do ! grep -q "$nr processes are traced" "$tmp/crowd.err" || break; sleep 0.1; done
+	if grep -q "$nr processes are traced" "$tmp/crowd.err"; then
+		sleep 3
+		traced=$(ticks_of "${pids[@]}") own=$(ticks_of "/proc/$tap")
+		sleep $seconds
+		traced=$(($(ticks_of "${pids[@]}") - traced - bare)) own=$(($(ticks_of "/proc/$tap") - own))
+		row "$what" "$(reading '%.2f %%' "($traced + $own) * 100 / $hz / $seconds / $(nproc)")" "1 %" \
+			"of the machine: $own ticks of heaptap, $traced more of the processes in $seconds s"
+	else
+		missing "$what" "1 %" "they were not all traced"
+	fi
+	kill -INT "$tap"
+	wait "$tap" || true
+	kill "${pids[@]#/proc/}"
+	wait "${pids[@]#/proc/}" 2>/dev/null || true
+}
