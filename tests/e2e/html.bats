@@ -362,7 +362,7 @@ slices() {
 		click '#table tbody .opens' \
 		eval 'Array.from(document.querySelectorAll(".near > div"), d => Array.from(d.querySelectorAll("li"), l => l.textContent.replace(/\u00a0/g, " ")).join(", "))' >got
 	jq -c . got | diff - <(printf '%s\n' '["prog+0x100 100 100","prog+0x110 0 0","prog+0x120 500 500","prog+0x200 600 0","prog+0x300 100 0"]' \
-		'["[cut: cut at the depth that was asked for (--depth 127 has more)]500 B, prog+0x300100 B","prog+0x120500 B, prog+0x100100 B"]')
+		'["[cut at the depth that was asked for (--depth 127 has more)]500 B, prog+0x300100 B","prog+0x120500 B, prog+0x100100 B"]')
 }
 
 @test "html: who held the memory over time: the areas end with what is live" {
@@ -393,6 +393,18 @@ slices() {
 	"$HEAPTAP" report -q -o r.html l.txt
 	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
 	[ "$(cat got)" = '"prog+0x100, prog+0x200, and 39 times more, prog+0x300"' ]
+}
+
+@test "html: functions that call each other in turn stand once, as in the text" {
+	{
+		list_events | head -n 2
+		echo "stack 2 77 complete 0x400100$(printf ' 0x400200 0x400240 0x400280%.0s' {1..20}) 0x400200 0x400300"
+		echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.txt l.txt
+	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
+	[ "$(cat got)" = '"prog+0x100, prog+0x200, prog+0x240, prog+0x280, and these 3 lines 19 times more, prog+0x200, prog+0x300"' ]
+	[ "$(grep -A 6 '^        in prog+0x100' r.txt | sed 's/^ *//; s/^in //; s/^\.\.\. //' | paste -sd, | sed 's/,/, /g')" = "$(jq -r . got)" ]
 }
 
 @test "html: a process that grows is no green one, and its resident memory is below the verdict" {

@@ -67,6 +67,22 @@ reports_allocs() {
 	[ ! -e "$SOCKET" ]
 }
 
+@test "remote: an attached process that ends is held until its verdict has come" {
+	local backend
+	for backend in bpf ptrace; do
+		kinds
+		serving --backend "$backend" "$TARGET"
+		watching "unix:$SOCKET"
+		built
+		tell
+		ended "$TARGET" 3
+		ended "$TAP" 0
+		ended "$SERVE" 0
+		[ "$(field '.scan.definite.blocks')" -eq 10 ] || { echo "by $backend"; return 1; }
+		is .exit.code 3
+	done
+}
+
 @test "remote: nothing is traced without a client" {
 	spinning
 	serving "$TARGET"

@@ -189,8 +189,11 @@ void census_list_words(struct listed_words *list, const pid_t *pids, size_t nr, 
 	if (alt_stacks_list(list, pids, nr))
 		debug("%s: signal stacks cannot be listed: blocks that are such stacks may be called lost",
 		      command);
-	for (size_t i = 0; i < nr; i++)
-		uring_words_list(list, pids[i], command);
+	for (size_t i = 0; i < nr; i++) {
+		bool is_told = false;
+
+		uring_words_list(list, pids[i], command, &is_told);
+	}
 }
 
 static int cmd_census_take(struct census **out, pid_t pid, const struct options *o,

@@ -24,11 +24,13 @@ const whyCut = word => WHY_CUT[word] || word;
 
 /* Stacks are paths in a tree, nodeFrame and nodeParent; a parent has a smaller number than its children. */
 let report, nodeFrame, nodeParent, modules, frames;
+/* Functions that call each other in turn, by the node of the innermost one: [functions of a turn, turns]. */
+let turns;
 
 function makeFrame([fn, file, line, module, kind, offset]) {
 	const frame = { lower: null, file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
 	if (kind === MARK)
-		frame.name = (report.texts[fn] === "frame-pointers" ? "[" : "[cut: ") + whyCut(report.texts[fn]) + "]";
+		frame.name = `[${/^(cut|found) /.test(whyCut(report.texts[fn])) ? "" : "cut: "}${whyCut(report.texts[fn])}]`;
 	else if (fn >= 0)
 		frame.name = report.texts[fn];
 	else
@@ -43,6 +45,7 @@ function take(data) {
 		return;
 	nodeFrame = Int32Array.from(report.nodes.frame);
 	nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
+	turns = new Map(report.nodes.turns.map(([node, ...turn]) => [node, turn]));
 	modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
 	frames = report.frames.map(makeFrame);
 }
@@ -82,7 +85,7 @@ class Process {
 		this.leaked_bytes = this.definite_bytes.map((n, i) => n + this.through_bytes[i]);
 		this.leaked_blocks = this.definite_blocks.map((n, i) => n + this.through_blocks[i]);
 		/* Ids have 64 bits, and lose some of them here: in both places the same. */
-		this.stacks = new Map(data.stacks);
+		this.stacks = new Map(data.stacks.map(([id, node, place]) => [id, { node, place: stackOf(node)[place] }]));
 		this.whys = new Map(data.whys.map(w => [w.caller, w.why]));
 	}
 
