@@ -83,6 +83,16 @@ reports_allocs() {
 	done
 }
 
+@test "remote: a verdict on older blocks is asked for on the machine where they are, and no command for it is named" {
+	start sleep 1000
+	TARGET=$PID
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	[[ $(field .verdict) == "no leaks among blocks since the attach; "* ]]
+}
+
 @test "remote: nothing is traced without a client" {
 	spinning
 	serving "$TARGET"
