@@ -101,7 +101,8 @@ list_events() {
 
 @test "html: verdict and worst place in words" {
 	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
-	page r.html eval "$(shown .headline)" >got
+	page r.html eval "$(shown .headline)" eval 'document.querySelector(".headline").textContent.includes("10.8\u00a0KiB")' >got
+	grep -qx true got
 	grep -q '^"Leaks 10.8 KiB in 32 blocks, and with them 480 B in 20, most of it from open_session (leak.c:' got
 	list_events >l.txt
 	"$HEAPTAP" report -q -o none.html l.txt
@@ -393,6 +394,27 @@ slices() {
 	"$HEAPTAP" report -q -o r.html l.txt
 	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
 	[ "$(cat got)" = '"prog+0x100, prog+0x200, and 39 times more, prog+0x300"' ]
+}
+
+@test "html: who is told to ask for deeper stacks can have them, as in the text" {
+	local nr
+	for nr in 20 127; do
+		{
+			list_events | head -n 2
+			echo "stack 2 77 depth$(printf ' 0x%x' $(seq 4194560 16 $((4194560 + 16 * (nr - 1)))))"
+			echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+		} >l.txt
+		"$HEAPTAP" report -q --force -o r.html -o r.txt l.txt
+		page r.html eval "$(shown .doubts)" >got
+		tr -s ' \n' ' ' <r.txt >text
+		if [ "$nr" -eq 20 ]; then
+			grep -q 'cut at the depth that was asked for (--depth 127 has more)' got
+			grep -q 'at the depth that was asked for: --depth 127 has more' text
+		else
+			grep -q 'cut at 127 frames, the most that are taken' got
+			grep -q 'at 127 frames, the most that are taken' text
+		fi
+	done
 }
 
 @test "html: functions that call each other in turn stand once, as in the text" {

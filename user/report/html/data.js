@@ -2,11 +2,12 @@
 /* The data of the report: frames, stacks, and the callers of each process with their numbers. */
 
 const INLINED = 1, MARK = 2;
+const MOST_FRAMES = 127; /* of a stack */
 
 const baseName = path => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
 
 const WHY_CUT = {
-	"depth": "cut at the depth that was asked for (--depth 127 has more)",
+	"depth": "", /* take() */
 	"no-unwind-info": "no unwind information",
 	"unsupported": "unwind information not supported",
 	"unreadable": "stack memory not readable",
@@ -47,6 +48,11 @@ function take(data) {
 	nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
 	turns = new Map(report.nodes.turns.map(([node, ...turn]) => [node, turn]));
 	modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
+	/* The depth that was asked for may be the most that there is. */
+	const depths = nodeFrame.map(() => 0);
+	nodeParent.forEach((up, i) => { depths[i] = (up < 0 ? 0 : depths[up]) + (report.frames[nodeFrame[i]][4] ? 0 : 1); });
+	WHY_CUT.depth = depths.some(n => n >= MOST_FRAMES) ? `cut at ${MOST_FRAMES} frames, the most that are taken`
+		: `cut at the depth that was asked for (--depth ${MOST_FRAMES} has more)`;
 	frames = report.frames.map(makeFrame);
 }
 

@@ -124,7 +124,7 @@ function showVerdict(process) {
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : tone), "data-tone": tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
 			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
-		el("p", { class: "headline", text: capital(data.verdict) }),
+		el("p", { class: "headline", text: unbroken(capital(data.verdict)) }),
 		errors ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null,
 		data.resident ? el("p", { class: "age", text: capital(data.resident.text) }) : null,
