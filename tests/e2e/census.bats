@@ -352,6 +352,16 @@ sys.stdin.read()'
 	ended "$TARGET" 0
 }
 
+@test "census: a Go program has books of its own: its profiler is named, and no attach that would see nothing" {
+	cd "$BATS_TEST_TMPDIR"
+	echo 'void _start(void) { for (;;) ; }' | gcc -nostdlib -static -x c -o gosleep -
+	objcopy --add-section .note.go.buildid=gosleep gosleep
+	start ./gosleep
+	run -3 "$HEAPTAP" scan "$PID"
+	[[ $output == *"a Go program has an allocator of its own: Go's profiler (runtime/pprof) shows its heap" ]]
+	[[ $output != *"heaptap attach"* ]]
+}
+
 @test "census: blocks that may be lost are no all-clear, and lines fit 80 columns" {
 	start "$T/middle"
 	TARGET=$PID

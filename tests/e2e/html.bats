@@ -101,7 +101,8 @@ list_events() {
 
 @test "html: verdict and worst place in words" {
 	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
-	page r.html eval "$(shown .headline)" >got
+	page r.html eval "$(shown .headline)" eval 'document.querySelector(".headline").textContent.includes("10.8\u00a0KiB")' >got
+	grep -qx true got
 	grep -q '^"Leaks 10.8 KiB in 32 blocks, and with them 480 B in 20, most of it from open_session (leak.c:' got
 	list_events >l.txt
 	"$HEAPTAP" report -q -o none.html l.txt
@@ -362,7 +363,7 @@ slices() {
 		click '#table tbody .opens' \
 		eval 'Array.from(document.querySelectorAll(".near > div"), d => Array.from(d.querySelectorAll("li"), l => l.textContent.replace(/\u00a0/g, " ")).join(", "))' >got
 	jq -c . got | diff - <(printf '%s\n' '["prog+0x100 100 100","prog+0x110 0 0","prog+0x120 500 500","prog+0x200 600 0","prog+0x300 100 0"]' \
-		'["[cut: cut at the depth that was asked for (--depth 127 has more)]500 B, prog+0x300100 B","prog+0x120500 B, prog+0x100100 B"]')
+		'["[cut at the depth that was asked for (--depth 127 has more)]500 B, prog+0x300100 B","prog+0x120500 B, prog+0x100100 B"]')
 }
 
 @test "html: who held the memory over time: the areas end with what is live" {
@@ -393,6 +394,39 @@ slices() {
 	"$HEAPTAP" report -q -o r.html l.txt
 	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
 	[ "$(cat got)" = '"prog+0x100, prog+0x200, and 39 times more, prog+0x300"' ]
+}
+
+@test "html: who is told to ask for deeper stacks can have them, as in the text" {
+	local nr
+	for nr in 20 127; do
+		{
+			list_events | head -n 2
+			echo "stack 2 77 depth$(printf ' 0x%x' $(seq 4194560 16 $((4194560 + 16 * (nr - 1)))))"
+			echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+		} >l.txt
+		"$HEAPTAP" report -q --force -o r.html -o r.txt l.txt
+		page r.html eval "$(shown .doubts)" >got
+		tr -s ' \n' ' ' <r.txt >text
+		if [ "$nr" -eq 20 ]; then
+			grep -q 'cut at the depth that was asked for (--depth 127 has more)' got
+			grep -q 'at the depth that was asked for: --depth 127 has more' text
+		else
+			grep -q 'cut at 127 frames, the most that are taken' got
+			grep -q 'at 127 frames, the most that are taken' text
+		fi
+	done
+}
+
+@test "html: functions that call each other in turn stand once, as in the text" {
+	{
+		list_events | head -n 2
+		echo "stack 2 77 complete 0x400100$(printf ' 0x400200 0x400240 0x400280%.0s' {1..20}) 0x400200 0x400300"
+		echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.txt l.txt
+	page r.html click '#table tbody .opens' eval 'Array.from(document.querySelectorAll(".opened .stack code"), c => c.textContent).join(", ")' >got
+	[ "$(cat got)" = '"prog+0x100, prog+0x200, prog+0x240, prog+0x280, and these 3 lines 19 times more, prog+0x200, prog+0x300"' ]
+	[ "$(grep -A 6 '^        in prog+0x100' r.txt | sed 's/^ *//; s/^in //; s/^\.\.\. //' | paste -sd, | sed 's/,/, /g')" = "$(jq -r . got)" ]
 }
 
 @test "html: a process that grows is no green one, and its resident memory is below the verdict" {

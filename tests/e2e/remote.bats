@@ -67,6 +67,32 @@ reports_allocs() {
 	[ ! -e "$SOCKET" ]
 }
 
+@test "remote: an attached process that ends is held until its verdict has come" {
+	local backend
+	for backend in bpf ptrace; do
+		kinds
+		serving --backend "$backend" "$TARGET"
+		watching "unix:$SOCKET"
+		built
+		tell
+		ended "$TARGET" 3
+		ended "$TAP" 0
+		ended "$SERVE" 0
+		[ "$(field '.scan.definite.blocks')" -eq 10 ] || { echo "by $backend"; return 1; }
+		is .exit.code 3
+	done
+}
+
+@test "remote: a verdict on older blocks is asked for on the machine where they are, and no command for it is named" {
+	start sleep 1000
+	TARGET=$PID
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	[[ $(field .verdict) == "no leaks among blocks since the attach; "* ]]
+}
+
 @test "remote: nothing is traced without a client" {
 	spinning
 	serving "$TARGET"

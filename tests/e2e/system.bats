@@ -75,8 +75,10 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	[ "$(tail -n 1 none | jq .watched)" -eq 0 ]
 	run -2 "$HEAPTAP" system --uid 'no such user'
 	# A tenth of a second shows no growth.
-	"$HEAPTAP" system -q --uid 12345 -t 100ms >short
+	"$HEAPTAP" system -q --comm "$SWELL" --zoom 0 -t 100ms >short
 	grep -qx 'No process has grown yet: growth shows after some 15 seconds.' short
+	"$HEAPTAP" system -q --uid 12345 -t 100ms >none
+	grep -qx 'No process matches: --comm, --exe, --pid, --uid, --cgroup, --container.' none
 }
 
 # bats test_tags=full

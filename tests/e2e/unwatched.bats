@@ -156,7 +156,7 @@ seen_as() {
 }
 
 # bats test_tags=full
-@test "unwatched: what is not seen of Python, PHP, Java, node and Go is said (B12)" {
+@test "unwatched: what is not seen of Python, PHP, Java, R, node and Go is said (B12)" {
 	local name
 	for name in python3 python3.11 php8.2 php-fpm8.2 node nodejs; do cp "$T/nested" "$name"; done
 	seen_as "PYTHONMALLOC=malloc" ./python3.11
@@ -169,6 +169,10 @@ seen_as() {
 	echo '#include <stdlib.h>
 		int main(void) { free(malloc(9)); }' | gcc -O0 -x c -o java - -x none -Wl,--no-as-needed ./libjvm.so
 	seen_as "GC.heap_info" ./java
+	gcc -shared -o libR.so -x c /dev/null
+	echo '#include <stdlib.h>
+		int main(void) { free(malloc(9)); }' | gcc -O0 -x c -o R - -x none -Wl,--no-as-needed ./libR.so
+	seen_as "Rprofmem() names R's functions" ./R
 	objcopy --add-section .note.go.buildid=note "$T/nested" cgo
 	seen_as "runtime/pprof" ./cgo
 	# Names that only begin like these.

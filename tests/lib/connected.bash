@@ -9,6 +9,7 @@ take_options() {
 		case $1 in
 		-b | --backend | --snapshot | --jobs | --max-copy | --alloc | --omit | --mark-usdt | --ring-size | -u | --user | -C | --cwd)
 			SERVED+=("$1" "$2"); shift ;;
+		--as-root) SERVED+=("$1") ;;
 		-f | --follow | --nocpp | --mmap | --check | --no-check) SERVED+=("$1"); SEEN+=("$1") ;;
 		--max-procs | --max-pause) SERVED+=("$1" "$2"); SEEN+=("$1" "$2"); shift ;;
 		-d | -i | -t | -o | -w | -s | -n | --[a-z]*-size | --depth | --interval | --duration | --output | --record | --sort | \

@@ -26,15 +26,6 @@ struct __attribute__((packed)) {
 } skewed;
 static int nr_skewed;
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void again_loses(int n)
 {
 	while (n-- > 0) {

@@ -32,15 +32,6 @@ FN static void bigmap_loses(void)
 	}
 }
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 /* Pages far from each other, each with the only pointer to a block. */
 static int map_huge(unsigned long bytes)
 {

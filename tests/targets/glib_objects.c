@@ -31,14 +31,6 @@ static void *volatile table;
 static int private_offset;
 static size_t type;
 
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void *held_object(void)
 {
 	return new_object(type, NULL);

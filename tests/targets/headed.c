@@ -53,15 +53,6 @@ FN static void lose(void)
 	keep(p);
 }
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "one";

@@ -11,14 +11,6 @@
 
 static long last_tid;
 
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void *argument(void)
 {
 	return memset(malloc(100), 0, 100);

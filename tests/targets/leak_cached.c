@@ -12,15 +12,6 @@ enum { MAX_HELD = 4096 };
 static const size_t sizes[] = { 16, 100, 1000, 5000, 40000, 300000 };
 static void *held[MAX_HELD];
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void *lost_block(size_t size)
 {
 	return malloc(size);

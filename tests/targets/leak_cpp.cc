@@ -80,14 +80,6 @@ FN static void lose_shared_cycle()
 	b->other = a;
 }
 
-FN static void scrub()
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 int main()
 {
 	truth_begin();

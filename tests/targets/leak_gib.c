@@ -12,15 +12,6 @@
 #define GIB ((uintptr_t)1 << 30)
 enum { SIZE = 300000, MAX_BLOCKS = 200, REST = 1 << 20, PROBE = 64 << 20 };
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 static void *reserve(uintptr_t addr, size_t size)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

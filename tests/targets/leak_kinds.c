@@ -26,15 +26,6 @@ char *freed_later;
 static pthread_t thread;
 static int is_thread_ready;
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void lose_plain(void)
 {
 	for (int i = 0; i < NR_PLAIN; i++) {
@@ -260,14 +251,6 @@ FN static void end(const char *how, char *held)
 #endif
 }
 
-static void wait_line(void)
-{
-	char c;
-
-	while (read(0, &c, 1) == 1 && c != '\n')
-		;
-}
-
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "exit";
@@ -276,20 +259,14 @@ int main(int argc, char **argv)
 	char *held;
 
 	truth_begin();
-	if (is_waiting) {
-		puts("ready");
-		fflush(stdout);
-		wait_line();
-	}
+	if (is_waiting)
+		reached("ready", true);
 	build();
 	on_stack = keep_on_stack();
 	held = keep_in_register();
 	scrub();
-	if (is_waiting) {
-		puts("built");
-		fflush(stdout);
-		wait_line();
-	}
+	if (is_waiting)
+		reached("built", true);
 	end(how, held);
 	return on_stack != NULL;
 }

@@ -13,15 +13,6 @@ FN static void point_to_middle(void)
 		middles[i] = (char *)malloc(100) + 13;
 }
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 int main(void)
 {
 	point_to_middle();

@@ -5,7 +5,6 @@
  */
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,14 +30,6 @@ FN static void register_stack(void)
 	keep(*(void **)&stack);
 }
 
-FN static void scrub(void)
-{
-	volatile char dead[8192];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 static void *other(void *arg)
 {
 	register_stack();
@@ -49,34 +40,19 @@ static void *other(void *arg)
 	return arg;
 }
 
-static void wait_line(void)
-{
-	char c = 0;
-
-	while (c != '\n' && read(0, &c, 1) == 1)
-		;
-}
-
 int main(int argc, char **argv)
 {
-	bool has_wait = argc > 1;
 	pthread_t thread;
 
 	truth_begin();
 	expect("reachable 2 %d held", 2 * STACK_BYTES);
-	puts("ready");
-	fflush(stdout);
-	if (has_wait)
-		wait_line();
+	reached("ready", argc > 1);
 	pthread_barrier_init(&is_set, NULL, 2);
 	pthread_create(&thread, NULL, other, NULL);
 	register_stack();
 	pthread_barrier_wait(&is_set);
 	scrub();
-	puts("built");
-	fflush(stdout);
-	if (has_wait)
-		wait_line();
+	reached("built", argc > 1);
 	(void)argv;
 	_exit(0);
 }

@@ -4,15 +4,6 @@
 
 char **fresh;
 
-/* No function's frame keeps what an earlier one left there. */
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
-}
-
 FN static void stale_loses(void)
 {
 	char **holder = malloc(100);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,26 @@ __attribute__((format(printf, 1, 2))) static inline void expect(const char *fmt,
 	vprintf(fmt, ap);
 	va_end(ap);
 	putchar('\n');
+}
+
+/* Say how far the program is; if @waits, go on after a line of input. */
+static inline void reached(const char *word, bool waits)
+{
+	char c = 0;
+
+	puts(word);
+	fflush(stdout);
+	while (waits && c != '\n' && read(0, &c, 1) == 1)
+		;
+}
+
+/* No function's frame keeps what an earlier one left there. */
+__attribute__((unused)) FN static void scrub(void)
+{
+	volatile char dead[16384];
+
+	for (size_t i = 0; i < sizeof(dead); i++)
+		dead[i] = 0;
 }
 
 static inline long arg_or(int argc, char **argv, int i, long value)

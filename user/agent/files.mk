@@ -25,7 +25,7 @@ AGENT_session := busy_signals control session session_children session_chosen se
 	session_scan session_span session_threads session_tune session_unwatched stuck_output
 AGENT_remote := net_addr net_connect net_socket serve serve_books serve_link wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan
-AGENT_cli := attach cmd_attach cmd_run cmd_serve commands main options options_help options_parse options_rooms \
+AGENT_cli := attach cmd_attach cmd_run cmd_serve commands main options options_help options_parse options_rooms run_as \
 	tracees tracing
 AGENT_agent := no_bpf no_libraries no_list no_metrics no_mistakes no_names no_progress no_suppress \
 	$(if $(findstring musl,$(AGENT_CC)),small_getopt small_libc small_printf small_rights small_users)
@@ -39,5 +39,5 @@ AGENT_arch := $(filter-out $(filter-out %_$(AGENT_CPU) %_plain,$(filter regs_% t
 AGENT_ROOMS := lib target names probe unwind heap source scan stream report session remote cli agent
 AGENT_SRCS := $(foreach r,$(AGENT_ROOMS),$(AGENT_$(r):%=user/$(r)/%.c)) $(AGENT_fallback:%=fallback/%.c) $(AGENT_arch:%=arch/%.c)
 # SERVE_ONLY=1: the books are the client's, and so are reports. IS_SERVE_ONLY takes more away in the files that stay.
-NOT_TO_SERVE := user/report/%.c user/lib/json.c $(addprefix user/cli/,attach.c cmd_attach.c cmd_run.c tracees.c tracing.c)
+NOT_TO_SERVE := user/report/%.c user/lib/json.c $(addprefix user/cli/,attach.c cmd_attach.c cmd_run.c run_as.c tracees.c tracing.c)
 AGENT_SRCS := $(filter-out $(if $(SERVE_ONLY),$(NOT_TO_SERVE)),$(AGENT_SRCS))

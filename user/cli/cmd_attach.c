@@ -60,26 +60,6 @@ static bool cmd_attach_report(struct attach *a, struct session *s)
 	return !attach_is_unread(a->options, err);
 }
 
-/* Trace processes that call _exit() by ptrace: at their exit they stop for a verdict. */
-static void cmd_attach_join_ending(struct attach *a, struct session *s)
-{
-	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
-	pid_t pid;
-
-	session_judge_held(s);
-	while ((pid = session_next_ending(s))) {
-		if (!a->tracees.launch && launch_new_joined(&a->tracees.launch, &hooks))
-			return;
-		a->tracees.is_for_ends = true;
-		if (launch_join(a->tracees.launch, pid)) {
-			debug("attach: PID %d: ends before it can be stopped", pid);
-			continue;
-		}
-		launch_release(a->tracees.launch, pid);
-		launch_poll(a->tracees.launch);
-	}
-}
-
 /* The price that targets pay. */
 static void cmd_attach_keep_cost(struct attach *a, struct session *s)
 {
@@ -90,12 +70,14 @@ static void cmd_attach_keep_cost(struct attach *a, struct session *s)
 /* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
 static bool cmd_attach_go_on(struct attach *a, struct session *s)
 {
+	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
+
 	if (!IS_AGENT && a->tracees.launch)
 		launch_poll(a->tracees.launch);
 	if (session_poll(s))
 		return false;
 	if (!IS_AGENT)
-		cmd_attach_join_ending(a, s);
+		session_await_ends(s, &a->tracees.launch, &hooks);
 	tracees_check(&a->tracees);
 	session_bound_ended(s);
 	trace_metrics_round(&a->metrics, s);
@@ -223,6 +205,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return status;
 	a->tracees.session = s;
 	a->tracees.is_attached = true;
+	/* Without children, only processes that are about to end join a launch. */
+	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
 		cost_limit_init(&a->limit, o->has_max_cost ? o->max_cost : 0, o->quiet);
 	if (!IS_AGENT && joins_later(o)) {

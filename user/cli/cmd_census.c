@@ -28,6 +28,7 @@
 #include "user/source/alt_stacks.h"
 #include "user/source/listed_words.h"
 #include "user/source/uring_words.h"
+#include "user/target/program_build.h"
 
 enum { MAX_OUTPUTS = 16 };
 
@@ -189,8 +190,11 @@ void census_list_words(struct listed_words *list, const pid_t *pids, size_t nr, 
 	if (alt_stacks_list(list, pids, nr))
 		debug("%s: signal stacks cannot be listed: blocks that are such stacks may be called lost",
 		      command);
-	for (size_t i = 0; i < nr; i++)
-		uring_words_list(list, pids[i], command);
+	for (size_t i = 0; i < nr; i++) {
+		bool is_told = false;
+
+		uring_words_list(list, pids[i], command, &is_told);
+	}
 }
 
 static int cmd_census_take(struct census **out, pid_t pid, const struct options *o,
@@ -243,6 +247,26 @@ int census_judge(const struct options *o, pid_t pid)
 	return status;
 }
 
+/* There are no books to read in @pid. @stranger: its allocator, NULL = none is known. */
+static void cmd_census_complain_of_books(pid_t pid, const char *stranger)
+{
+	struct program_build build = { .is_go = false };
+	auto_close int exe = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	exe = open(path, O_RDONLY | O_CLOEXEC);
+	if (!stranger && exe >= 0 && !program_build_read(&build, exe) && build.is_go)
+		error("scan: PID %d: a Go program has an allocator of its own: Go's profiler (runtime/pprof) "
+		      "shows its heap",
+		      (int)pid);
+	else
+		error("scan: PID %d: no heaptap traces it, and it has %s%s; type 'heaptap attach %d', let it run "
+		      "for a while, then scan again",
+		      (int)pid, stranger ? stranger : "no allocator whose books heaptap can read",
+		      stranger ? ", whose books heaptap cannot read" : " (" CENSUS_ALLOCATORS ")", (int)pid);
+}
+
 int census_process(const struct options *o, struct outputs *outs, pid_t pid,
 		   const struct listed_words *listed)
 {
@@ -258,11 +282,7 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid,
 		status = cmd_census_status(o, c, cmd_census_write_all(c, o, outs));
 		break;
 	case -ENOENT:
-		error("scan: PID %d: no heaptap traces it, and it has %s%s; type 'heaptap attach %d', let it run "
-		      "for a while, then scan again",
-		      (int)pid, c->stranger ? c->stranger : "no allocator whose books heaptap can read",
-		      c->stranger ? ", whose books heaptap cannot read" : " (" CENSUS_ALLOCATORS ")",
-		      (int)pid);
+		cmd_census_complain_of_books(pid, c->stranger);
 		status = STATUS_IMPOSSIBLE;
 		break;
 	case -ETIME:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap run: start a program, trace it from its first allocation, report at its end. */
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "user/cli/commands.h"
 #include "user/cli/line_start.h"
 #include "user/cli/options.h"
+#include "user/cli/run_as.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -23,7 +23,6 @@
 #include "user/source/perturb.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
-#include "user/stream/out_name.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ERROR_EXITCODE = 99, CHILD_NS = 2 * 1000 * 1000 };
@@ -255,27 +254,6 @@ static int cmd_run_judged_status(const struct run *r, int status)
 		       : status;
 }
 
-/* *@user: who shall run the program, NULL = as we are; owned by the caller. 0, -EINVAL or -ENOMEM, logged. */
-static int choose_user(const struct options *o, char **user)
-{
-	uid_t uid;
-	gid_t gid;
-	const struct passwd *caller = out_find_caller(&uid, &gid) && uid ? getpwuid(uid) : NULL;
-	const char *name = caller && !o->user && !o->as_root ? caller->pw_name : o->user;
-
-	if (o->as_root && o->user) {
-		error("run: --as-root: goes without --user");
-		return -EINVAL;
-	}
-	if (name && !o->user && !o->quiet)
-		info("run: the program runs as %s, not as root (--as-root)", name);
-	*user = name ? strdup(name) : NULL;
-	if (!name || *user)
-		return 0;
-	error("run: %s", strerror(ENOMEM));
-	return -ENOMEM;
-}
-
 /* Is standard output asked for by a report? What the program prints would be in the middle of it. */
 static bool run_leaves_stdout(const struct options *o)
 {
@@ -305,7 +283,7 @@ static int cmd_run_prepare(void *ctx, struct session *s)
 	};
 	if (!IS_AGENT && o->perturb && perturb_env(&r->env, environ))
 		return launch_error(-ENOMEM);
-	err = choose_user(o, &r->user);
+	err = run_as(o, &r->user);
 	if (err)
 		return launch_error(err);
 	r->launching.env = r->env;

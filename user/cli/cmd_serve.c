@@ -15,6 +15,7 @@
 #include "user/lib/status.h"
 #include "user/remote/net_socket.h"
 #include "user/cli/options_rooms.h"
+#include "user/cli/run_as.h"
 #include "user/cli/tracing.h"
 #include "user/lib/path.h"
 #include "user/remote/serve.h"
@@ -195,10 +196,14 @@ int cmd_serve(const struct options *o)
 	const struct control_times times = options_times(o);
 	struct control *c = NULL;
 	struct listen_place place;
+	auto_free char *user = NULL;
 	int status = STATUS_IMPOSSIBLE, err;
 
-	if (check_targets(o) || choose_address(&place, o))
+	/* On a board nobody types sudo. */
+	if (check_targets(o) || choose_address(&place, o) || (!IS_AGENT && o->is_program && run_as(o, &user)))
 		return STATUS_USAGE;
+	if (!IS_AGENT)
+		s.options.user = user;
 	err = find_targets(o);
 	if (err)
 		return err == -ESRCH ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;

@@ -60,7 +60,7 @@ struct options {
 	bool no_default_suppressions;
 	bool gen_suppressions, libraries, unaligned, perturb, want_all; /* want_all: help on all options */
 	bool follow;		  /* trace children, and their children */
-	bool as_root;		  /* run: the program does not run as the user who typed sudo */
+	bool as_root;		  /* the program does not run as the user who typed sudo */
 	bool no_wait;		  /* run: end with the program, though followed children run on */
 	u32 max_procs;		  /* most children that are traced */
 	u32 nr_samples, contents; /* leaked blocks of each caller to show, and bytes of them */

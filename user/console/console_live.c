@@ -15,6 +15,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
+#include "user/lib/signal_name.h"
 #include "user/lib/wrap.h"
 #include "user/report/estimate.h"
 #include "user/report/format.h"
@@ -387,17 +388,10 @@ int console_record(struct console *c, size_t nr, char **words)
 	return err == -ENOMEM ? console_refuse(c, err, "record: %s", strerror(-err)) : err ? -EINVAL : 0;
 }
 
-static const struct kill_signal {
-	const char *name;
-	int number;
-} kill_signals[] = { { "TERM", SIGTERM }, { "INT", SIGINT },   { "HUP", SIGHUP },   { "QUIT", SIGQUIT },
-		     { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "ABRT", SIGABRT }, { "KILL", SIGKILL },
-		     { "STOP", SIGSTOP }, { "CONT", SIGCONT } };
-
 /* The process to end, and its name. */
 struct victim {
 	pid_t pid; /* 0 = the only traced process */
-	const struct kill_signal *sig;
+	int sig;
 	size_t nr; /* processes found */
 	bool is_sentenced;
 	int err; /* of kill */
@@ -415,7 +409,7 @@ static int find_victim(void *ctx, const struct report *r)
 			continue;
 		v->nr++;
 		if (v->is_sentenced)
-			v->err = target_signal(t, v->sig->number);
+			v->err = target_signal(t, v->sig);
 		escape_buf(v->name, sizeof(v->name), t->comm);
 		if (!v->pid && v->nr == 1)
 			v->pid = t->pid;
@@ -437,25 +431,14 @@ static int kill_there(struct console *c, bool is_sure)
 	return err ? console_refuse(c, err, "kill: %s", strerror(-err)) : 0;
 }
 
-/* The signal @text: TERM, or SIGTERM. NULL = none of those. */
-static const struct kill_signal *signal_named(const char *text)
-{
-	if (!strncmp(text, "SIG", 3))
-		text += 3;
-	for (size_t i = 0; i < ARRAY_SIZE(kill_signals); i++)
-		if (!strcmp(text, kill_signals[i].name))
-			return &kill_signals[i];
-	return NULL;
-}
-
 /* Read the words of kill into @v. 0, or -EINVAL, logged. */
 static int parse_kill(struct console *c, struct victim *v, size_t nr, char **words, bool *is_sure)
 {
-	*v = (struct victim){ .pid = c->pid, .sig = kill_signals };
+	*v = (struct victim){ .pid = c->pid, .sig = SIGTERM };
 	*is_sure = false;
 	for (size_t i = 0; i < nr; i++) {
 		u64 pid;
-		const struct kill_signal *sig = signal_named(words[i]);
+		int sig = signal_number(words[i]);
 
 		if (sig)
 			v->sig = sig;
@@ -481,7 +464,7 @@ int console_kill(struct console *c, size_t nr, char **words)
 	if (err)
 		return err;
 	/* The PIDs are those of another machine. */
-	if (c->remote && v.sig->number != SIGTERM)
+	if (c->remote && v.sig != SIGTERM)
 		return console_refuse(c, -EOPNOTSUPP, "kill: the other side sends SIGTERM only");
 	if (c->remote)
 		return kill_there(c, is_sure);
@@ -492,8 +475,8 @@ int console_kill(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "kill: no such process is traced and runs");
 	if (v.nr > 1)
 		return console_refuse(c, -EINVAL, "kill: which one? %zu processes are traced", v.nr);
-	snprintf(question, sizeof(question), "send SIG%s to %s (pid %d)? (yes or no) ", v.sig->name, v.name,
-		 (int)v.pid);
+	snprintf(question, sizeof(question), "send SIG%s to %s (pid %d)? (yes or no) ", signal_name(v.sig),
+		 v.name, (int)v.pid);
 	if (!is_sure && !c->is_terminal)
 		return console_refuse(c, -EINVAL, "kill: without a terminal type 'kill %d yes'", (int)v.pid);
 	if (!is_sure && !console_ask(c, question))

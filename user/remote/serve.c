@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"
 #include "user/remote/serve_books.h"
@@ -41,9 +42,17 @@ static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
 		debug("serve: no room for an answer");
 }
 
+/* Does the launch have the program of the command line, and not processes that are about to end? */
+static bool has_program(const struct serve *s)
+{
+	return s->launch && (IS_AGENT || s->options.program);
+}
+
 /* Nothing is traced any more. */
 static void close_trace(struct serve *s)
 {
+	if (!IS_AGENT && s->launch && !has_program(s))
+		launch_free(take_ptr(s->launch));
 	/* A source that is the tracer of our program detaches from it here, and then nothing is left to serve. */
 	if (s->launch && s->ops && s->ops->tracer && !launch_leave(s->launch)) {
 		launch_free(s->launch);
@@ -232,6 +241,19 @@ static u32 max_followed(const struct serve *s)
 	return wanted > s->options.source.max_followed ? wanted : s->options.source.max_followed;
 }
 
+static struct launch_hooks serve_hooks(struct serve *s)
+{
+	return (struct launch_hooks){ .ctx = s,
+				      .exec = serve_on_exec,
+				      .mapped = serve_on_mapped,
+				      .exiting = serve_on_exiting,
+				      .ended = serve_on_ended,
+				      .reason = reason_of_stop,
+				      .trapped = serve_on_trapped,
+				      .leaving = serve_on_leaving,
+				      .born = serve_on_born };
+}
+
 int serve_launch(struct serve *s)
 {
 	const struct launch_options lo = { .argv = s->options.program,
@@ -241,15 +263,7 @@ int serve_launch(struct serve *s)
 					   .source = s->source,
 					   /* The source decides which children it traces; watch them all. */
 					   .max_children = max_followed(s) ? UINT32_MAX : 0 };
-	const struct launch_hooks hooks = { .ctx = s,
-					    .exec = serve_on_exec,
-					    .mapped = serve_on_mapped,
-					    .exiting = serve_on_exiting,
-					    .ended = serve_on_ended,
-					    .reason = reason_of_stop,
-					    .trapped = serve_on_trapped,
-					    .leaving = serve_on_leaving,
-					    .born = serve_on_born };
+	const struct launch_hooks hooks = serve_hooks(s);
 	int err;
 
 	s->status = 0;
@@ -333,6 +347,8 @@ static int serve_begin(struct serve *s, const struct wire_start *start)
 		start->max_followed < FORWARD_MAX_PROCESSES ? start->max_followed : FORWARD_MAX_PROCESSES;
 	choice->max_followed = max_followed(s);
 	s->wants_exit_scan = start->wants_exit_scan;
+	/* The end of a program that serve starts is reported by its launch. */
+	choice->wants_end = !IS_AGENT && start->wants_exit_scan && (!s->options.program || s->is_launched);
 	err = open_trace(s, !s->is_launched && s->options.program);
 	if (!err)
 		err = tell_started(s, false);
@@ -525,17 +541,20 @@ static void look_at_client(struct serve *s)
 
 static void poll_events(struct serve *s)
 {
+	const struct launch_hooks hooks = serve_hooks(s);
 	u64 now = clock_now_ms();
 
 	if (!s->session)
 		return;
 	if (session_forward_poll(s->session) && s->client)
 		serve_link_drop(s->link, "the stream to it is broken");
+	if (!IS_AGENT)
+		session_await_ends(s->session, &s->launch, &hooks);
 	if (now - s->alive_ms < ALIVE_MS)
 		return;
 	s->alive_ms = now;
 	/* look_at_program() takes the exit status of our program. */
-	if ((s->launch && !s->has_ended) || session_running(s->session))
+	if ((has_program(s) && !s->has_ended) || session_running(s->session))
 		return;
 	/* A client that is away may come back for the end: look_at_client(). */
 	if (!s->client && s->lost_ms)
@@ -575,10 +594,12 @@ static void look_at_targets(struct serve *s)
 /* While the program or its children run, their stops are handled here. */
 static void look_at_program(struct serve *s)
 {
-	if (!s->launch || !launch_poll(s->launch))
+	if (!s->launch || !launch_poll(s->launch) || !has_program(s))
 		return;
-	if (s->session && !s->has_ended)
+	if (s->session && !s->has_ended) {
 		serve_on_ended(s, launch_pid(s->launch), launch_status(s->launch));
+		session_has_no_allocator(s->session);
+	}
 	s->has_ended = true;
 	if (s->session && s->wanted.source.max_followed)
 		return;

@@ -37,10 +37,11 @@ struct serve {
 	u64 lost_ms;  /* when the connection to the client was lost; 0 = it is up */
 	u64 alive_ms; /* when serve checked last that targets are alive */
 
-	struct launch *launch; /* NULL: no program was started, or it has ended */
-	bool is_launched;      /* serve has tried to start the program */
-	bool has_ended;	       /* the program; its children may run on */
-	bool is_over;	       /* serve ends */
+	/* NULL: no program was started, or it has ended. Without one: attached processes that are about to end. */
+	struct launch *launch;
+	bool is_launched; /* serve has tried to start the program */
+	bool has_ended;	  /* the program; its children may run on */
+	bool is_over;	  /* serve ends */
 	int status;
 	struct serve_books *books; /* NULL = no scan is under way */
 	bool wants_exit_scan;	   /* the client wants a scan when a program exits */

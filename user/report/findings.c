@@ -345,6 +345,17 @@ static void write_symbol(FILE *out, const struct findings *f, struct code_ref re
 	fputs(s->is_inlined ? " (inlined)\n" : "\n", out);
 }
 
+static int findings_write_frame(FILE *out, const struct findings *f, struct code_ref ref, size_t *nr_lines)
+{
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(f->report, ref, &symbols, &nr);
+
+	for (size_t i = 0; i < nr && !err; i++, ++*nr_lines)
+		write_symbol(out, f, ref, &symbols[i]);
+	return err;
+}
+
 static int findings_write_stack(FILE *out, const struct findings *f, const struct finding_item *item,
 				const struct finding_stack *stack)
 {
@@ -355,16 +366,14 @@ static int findings_write_stack(FILE *out, const struct findings *f, const struc
 	fprintf(out, "  %s ", stack->what);
 	escape_text(out, function_name(item, stack->row));
 	fputc('\n', out);
-	for (size_t i = 0, run; s && i < s->nr_frames && !err; i += run) {
-		const struct symbol *symbols;
-		size_t nr;
+	for (size_t i = 0; s && i < s->nr_frames && !err;) {
+		struct turns turns = report_turns(f->report, s, i, s->nr_frames);
+		size_t nr_lines = 0;
 
-		run = report_run(f->report, s, i, s->nr_frames);
-		err = report_symbols(f->report, s->frames[i], &symbols, &nr);
-		for (size_t k = 0; k < nr && !err; k++)
-			write_symbol(out, f, s->frames[i], &symbols[k]);
-		if (run > 1)
-			fprintf(out, "    ... and %zu times more\n", run - 1);
+		for (size_t k = i; k < i + turns.nr && !err; k++)
+			err = findings_write_frame(out, f, s->frames[k], &nr_lines);
+		report_turns_more(out, "    ", nr_lines, turns);
+		i += (size_t)turns.nr * turns.times;
 	}
 	if (truncated)
 		fprintf(out, "    (%s: %s)\n", s ? "cut here" : "stack", truncated);

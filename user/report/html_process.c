@@ -180,11 +180,12 @@ static int html_process_write_whys(struct json *j, const struct report *r, const
 	return err;
 }
 
-/* Write the node of the stack of @row, which an error or a chain names by its id. */
+/* An error or a chain names the stack of @row by its id: write its node, and the number of the frame that names it. */
 static int write_id(struct json *j, struct html_tables *t, const struct report *r,
 		    const struct report_process *p, const struct caller_ids *ids, u32 row)
 {
 	struct report_row of = { .row = heap_row_get(p->heap, row) };
+	struct own_code place = { .symbol = NULL };
 	const char *truncated;
 	u32 node;
 	int err;
@@ -192,11 +193,14 @@ static int write_id(struct json *j, struct html_tables *t, const struct report *
 	if (row == MISUSE_NO_ROW || of.row.stack < STACK_FIRST_ID)
 		return 0;
 	err = html_stack(t, r, p, &of, &node, &truncated);
+	if (!err)
+		err = own_code_find(r, p, of.row.stack, &place);
 	if (err || node == HTML_NONE)
 		return err;
 	json_array_begin(j, NULL);
 	report_json_id(j, NULL, ids, row);
 	json_u64(j, NULL, node);
+	json_u64(j, NULL, place.number);
 	json_array_end(j);
 	return 0;
 }

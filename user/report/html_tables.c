@@ -12,6 +12,7 @@
 #include "user/lib/array.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_json.h"
+#include "user/report/turns.h"
 
 /* Longer names of html_lines() are cut, as in the JSON of a comparison. */
 enum { MAX_NAME = 1024 };
@@ -23,16 +24,20 @@ struct html_place {
 };
 
 struct html_node {
-	u32 parent; /* HTML_NONE = outermost */
-	u32 frame;
+	u32 parent, frame;  /* the key; parent HTML_NONE = outermost */
+	struct turns turns; /* that begin here; zeros: nobody has looked */
 };
+
+/* Functions of a stack that are looked at: with inlined ones, more than frames. */
+enum { MAX_PATH = 4 * STACK_MAX_FRAMES };
 
 void html_tables_init(struct html_tables *t)
 {
 	*t = (struct html_tables){
 		.places = { .item_size = sizeof(struct html_place),
 			    .key_size = offsetof(struct html_place, first) },
-		.nodes = { .item_size = sizeof(struct html_node), .key_size = sizeof(struct html_node) },
+		.nodes = { .item_size = sizeof(struct html_node),
+			   .key_size = offsetof(struct html_node, turns) },
 	};
 }
 
@@ -129,13 +134,50 @@ static int html_tables_find_place(struct html_tables *t, const struct report *r,
 /* Go from *@node to its child of @frame. */
 static int html_tables_step(struct html_tables *t, u32 frame, u32 *node)
 {
-	const struct html_node child = { *node, frame };
+	const struct html_node child = { .parent = *node, .frame = frame };
 	size_t number;
 	bool is_new;
 	int err = intern_item(&t->nodes, &child, &number, &is_new);
 
 	*node = (u32)number;
 	return err;
+}
+
+/* The nodes of a stack, from @from on, and their tables. */
+struct html_path {
+	const struct html_tables *tables;
+	const u32 *nodes;
+	size_t from;
+};
+
+static bool html_tables_is_same(const void *ctx, size_t a, size_t b)
+{
+	const struct html_path *p = ctx;
+	const struct html_node *nodes = (const struct html_node *)p->tables->nodes.items;
+	u32 m = nodes[p->nodes[p->from + a]].frame, n = nodes[p->nodes[p->from + b]].frame;
+	const struct html_frame *x = &p->tables->frames[m], *y = &p->tables->frames[n];
+
+	return m == n || (x->function != HTML_NONE && x->function == y->function && x->file == y->file &&
+			  x->line == y->line && x->module == y->module && x->kind == y->kind);
+}
+
+/* Fold recursion on the stack whose innermost node is @node. */
+static void html_tables_fold(struct html_tables *t, u32 node)
+{
+	struct html_node *nodes = (struct html_node *)t->nodes.items;
+	u32 path[MAX_PATH];
+	struct html_path p = { t, path, 0 };
+	size_t nr = 0;
+
+	for (; node != HTML_NONE && nr < MAX_PATH; node = nodes[node].parent)
+		path[nr++] = node;
+	while (p.from < nr) {
+		struct turns *turns = &nodes[path[p.from]].turns;
+
+		if (!turns->nr)
+			*turns = turns_find(nr - p.from, html_tables_is_same, &p);
+		p.from += (size_t)turns->nr * turns->times;
+	}
 }
 
 /* Begin a stack that is cut with a mark: without it the frame where it is cut would look like the program's first. */
@@ -171,6 +213,8 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
 		for (u32 k = place.nr; k-- && !err;)
 			err = html_tables_step(t, place.first + k, node);
 	}
+	if (!err)
+		html_tables_fold(t, *node);
 	return err;
 }
 
@@ -210,6 +254,8 @@ int html_lines(struct html_tables *t, const char *frames, u32 *node)
 		err = html_named(t, name, node);
 		end = start;
 	}
+	if (!err)
+		html_tables_fold(t, *node);
 	return err;
 }
 
@@ -267,6 +313,17 @@ static void write_nodes(struct json *j, const struct html_tables *t)
 	json_array_begin(j, "frame");
 	for (u32 i = 0; i < t->nodes.nr; i++)
 		json_u64(j, NULL, nodes[i].frame);
+	json_array_end(j);
+	json_array_begin(j, "turns");
+	for (u32 i = 0; i < t->nodes.nr; i++) {
+		if (nodes[i].turns.times <= 1)
+			continue;
+		json_array_begin(j, NULL);
+		json_u64(j, NULL, i);
+		json_u64(j, NULL, nodes[i].turns.nr);
+		json_u64(j, NULL, nodes[i].turns.times);
+		json_array_end(j);
+	}
 	json_array_end(j);
 	json_object_end(j);
 }

@@ -421,13 +421,31 @@ static bool report_is_same_frame(const struct report *r, struct code_ref a, stru
 	return k == nr;
 }
 
-size_t report_run(const struct report *r, const struct stack *s, size_t i, size_t end)
-{
-	size_t nr = 1;
+struct report_turning {
+	const struct report *report;
+	const struct code_ref *frames;
+};
 
-	while (i + nr < end && report_is_same_frame(r, s->frames[i], s->frames[i + nr]))
-		nr++;
-	return nr > 2 ? nr : 1;
+static bool report_turns_are_same(const void *ctx, size_t a, size_t b)
+{
+	const struct report_turning *t = ctx;
+
+	return report_is_same_frame(t->report, t->frames[a], t->frames[b]);
+}
+
+struct turns report_turns(const struct report *r, const struct stack *s, size_t i, size_t end)
+{
+	const struct report_turning t = { r, s->frames + i };
+
+	return turns_find(end - i, report_turns_are_same, &t);
+}
+
+void report_turns_more(FILE *out, const char *indent, size_t nr_lines, struct turns turns)
+{
+	if (turns.times > 1 && nr_lines > 1)
+		fprintf(out, "%s... and these %zu lines %u times more\n", indent, nr_lines, turns.times - 1);
+	else if (turns.times > 1)
+		fprintf(out, "%s... and %u times more\n", indent, turns.times - 1);
 }
 
 /* Show the offset of a function without a name: readers would take the name of a function further out for it. */
@@ -471,7 +489,7 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 			const struct own_code *from, const char *told, int max, char *text, size_t size)
 {
 	const struct stack *stack = stack_get(p->stacks, id);
-	size_t used = 0;
+	size_t used = 0, turn_end = 0, next = from->frame;
 	int shown = 0;
 
 	*text = '\0';
@@ -479,8 +497,18 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 		const struct symbol *symbols;
 		char name[MAX_CALLER_NAME + 32];
 		size_t nr;
-		int err = report_symbols(r, stack->frames[i], &symbols, &nr);
+		int err;
 
+		/* Of recursion, one turn. */
+		if (!IS_AGENT && i == next) {
+			struct turns turns = report_turns(r, stack, i, stack->nr_frames);
+
+			turn_end = i + turns.nr;
+			next = i + (size_t)turns.nr * turns.times;
+		}
+		if (!IS_AGENT && i >= turn_end)
+			continue;
+		err = report_symbols(r, stack->frames[i], &symbols, &nr);
 		if (err)
 			return err;
 		/* The start of each program says nothing to a reader of its own code. */

@@ -98,13 +98,13 @@ struct report {
 	const char *backend; /* "bpf", "ptrace", "replay" */
 
 	/* Times. */
-	u64 time_ns;	 /* when the report was made, CLOCK_MONOTONIC */
-	u64 duration_ns; /* since tracing began */
-	u64 real_ns;	 /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
+	u64 time_ns, duration_ns; /* when the report was made, CLOCK_MONOTONIC; since tracing began */
+	u64 real_ns;		  /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
 	struct report_window window;
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
-	bool is_broken_off;		   /* the recording or the connection ends before the trace does */
+	/* The report ends before the trace does; the processes are another machine's; they are still traced. */
+	bool is_broken_off, is_elsewhere, goes_on;
 	bool is_short; /* there was no memory for more: without names, and the text without most callers */
 
 	/* Processes. */

@@ -4,6 +4,7 @@
 
 #include "user/lib/json.h"
 #include "user/report/report.h"
+#include "user/report/turns.h"
 
 struct stack;
 struct thread_row;
@@ -40,10 +41,11 @@ int report_stack_callers(const struct report *r, const struct report_process *p,
 			 size_t size) __must_check;
 
 /*
- * How many frames of @s from number @i on, before @end, are shown as one: those of a function that calls itself on one
- * line, if they are more than two, else 1.
+ * The recursion that begins at frame @i of @s, before @end: frames are alike if they have the same functions and lines.
+ * And the line below one turn of it, which took @nr_lines: how many more there are; none without recursion.
  */
-size_t report_run(const struct report *r, const struct stack *s, size_t i, size_t end);
+struct turns report_turns(const struct report *r, const struct stack *s, size_t i, size_t end);
+void report_turns_more(FILE *out, const char *indent, size_t nr_lines, struct turns turns);
 
 /* The name of thread @row of @p, borrowed; NULL = not known. */
 const char *report_thread_name(const struct report_process *p, const struct thread_row *row);

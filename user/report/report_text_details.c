@@ -468,13 +468,15 @@ static void text_stacks(struct text *t, const struct report_process *p, const st
 			size_t nr)
 {
 	struct ends ends = { .nr = 0 };
-	u64 complete = 0;
-	u64 all = 0;
+	u64 complete = 0, all = 0;
+	const char *cut_at = " at the depth that was asked for: --depth 127 has more";
 
 	for (size_t i = 0; i < nr; i++) {
 		const char *truncated;
+		const struct stack *s = report_stack(p, &rows[i], &truncated);
 
-		report_stack(p, &rows[i], &truncated);
+		if (s && s->nr_frames >= STACK_MAX_FRAMES)
+			cut_at = " at 127 frames, the most that are taken";
 		all += rows[i].row.allocs;
 		if (truncated)
 			count_end(&ends, truncated, rows[i].row.allocs);
@@ -488,10 +490,9 @@ static void text_stacks(struct text *t, const struct report_process *p, const st
 	for (size_t i = 0; i < ends.nr; i++) {
 		bool is_cut = !strcmp(ends.words[i], "depth");
 
-		report_text_details_item(
-			t, "%s for %s (%s)%s", is_cut ? "cut" : ends.words[i],
-			human_count(ends.allocs[i]).text, human_percent(ends.allocs[i], all).text,
-			is_cut ? " at the depth that was asked for: --depth 127 has more" : "");
+		report_text_details_item(t, "%s for %s (%s)%s", is_cut ? "cut" : ends.words[i],
+					 human_count(ends.allocs[i]).text,
+					 human_percent(ends.allocs[i], all).text, is_cut ? cut_at : "");
 	}
 	line_end(t);
 }

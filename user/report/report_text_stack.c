@@ -115,13 +115,13 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 	fputs(!IS_AGENT && s->is_inlined ? " (inlined)\n" : "\n", t->out);
 }
 
-static int text_frame(struct text *t, struct code_ref ref)
+static int text_frame(struct text *t, struct code_ref ref, size_t *nr_lines)
 {
 	const struct symbol *symbols;
 	size_t nr;
 	int err = report_symbols(t->report, ref, &symbols, &nr);
 
-	for (size_t i = 0; i < nr && !err; i++)
+	for (size_t i = 0; i < nr && !err; i++, ++*nr_lines)
 		text_symbol(t, ref, &symbols[i]);
 	return err;
 }
@@ -158,25 +158,46 @@ static size_t find_anchor(const struct anchors *anchors, const struct stack *s, 
 	return most;
 }
 
-/* How many frames from number @i on, before @end, are on one line. */
-static size_t text_run(const struct text *t, const struct stack *s, size_t i, size_t end)
+/* The recursion that begins at frame @i, before @end. */
+static struct turns text_turns(const struct text *t, const struct stack *s, size_t i, size_t end)
 {
-	return IS_AGENT || t->report->options.verbose ? 1 : report_run(t->report, s, i, end);
+	return IS_AGENT || t->report->options.verbose ? (struct turns){ 1, 1 }
+						      : report_turns(t->report, s, i, end);
 }
 
-/* The lines that the first @end frames take. */
-static size_t text_nr_lines(const struct text *t, const struct stack *s, size_t end)
+/* How many of the first @end frames are shown: of recursion, one turn. */
+static size_t text_nr_shown(const struct text *t, const struct stack *s, size_t end)
 {
 	size_t nr = 0;
 
-	for (size_t i = 0; i < end; i += text_run(t, s, i, end))
-		nr++;
+	for (size_t i = 0; i < end;) {
+		struct turns turns = text_turns(t, s, i, end);
+
+		nr += turns.nr;
+		i += (size_t)turns.nr * turns.times;
+	}
 	return nr;
+}
+
+/* Write frame *@i of @s, or one turn of the recursion there. Moves *@i behind that; *@nr counts what was written. */
+static int text_write_turn(struct text *t, const struct stack *s, size_t *i, size_t end, size_t *nr)
+{
+	struct turns turns = text_turns(t, s, *i, end);
+	size_t nr_lines = 0;
+	int err = 0;
+
+	for (size_t k = *i; k < *i + turns.nr && !err; k++)
+		err = text_frame(t, s->frames[k], &nr_lines);
+	if (!IS_AGENT)
+		report_turns_more(t->out, "        ", nr_lines, turns);
+	*i += (size_t)turns.nr * turns.times;
+	*nr += turns.nr;
+	return err;
 }
 
 static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
 {
-	size_t shown = s->nr_frames, nr_left_out = 0, nr_lines, nr;
+	size_t shown = s->nr_frames, nr_left_out = 0, nr_shown;
 	size_t anchor_row = 0;
 	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
 	int err = 0;
@@ -191,20 +212,22 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 		anchors->list[slot].row = row;
 	}
 	/* Both ends of a very long stack are the most useful parts. */
-	nr_lines = text_nr_lines(t, s, shown);
-	if (nr_lines > MAX_FRAMES && !t->report->options.verbose)
-		nr_left_out = nr_lines - MAX_FRAMES;
-	for (size_t i = 0, line = 0; i < shown && !err; i += nr, line++) {
+	nr_shown = text_nr_shown(t, s, shown);
+	if (nr_shown > MAX_FRAMES && !t->report->options.verbose)
+		nr_left_out = nr_shown - MAX_FRAMES;
+	for (size_t i = 0, nr = 0; i < shown && !err;) {
 		size_t from = i;
 
-		for (; nr_left_out && line == MAX_FRAMES - LAST_FRAMES; nr_left_out--)
-			i += text_run(t, s, i, shown);
+		while (nr_left_out && nr >= MAX_FRAMES - LAST_FRAMES) {
+			struct turns turns = text_turns(t, s, i, shown);
+
+			i += (size_t)turns.nr * turns.times;
+			nr_left_out -= turns.nr < nr_left_out ? turns.nr : nr_left_out;
+		}
 		if (i > from)
 			fprintf(t->out, "        ... %zu frames (-v shows them)\n", i - from);
-		nr = text_run(t, s, i, shown);
-		err = text_frame(t, s->frames[i]);
-		if (nr > 1)
-			fprintf(t->out, "        ... and %zu times more\n", nr - 1);
+		if (i < shown)
+			err = text_write_turn(t, s, &i, shown, &nr);
 	}
 	if (shown < s->nr_frames)
 		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);

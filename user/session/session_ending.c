@@ -2,7 +2,6 @@
 /* Processes that are about to end; interpreters that drop their objects before: readers of a last verdict must know. */
 #include "user/session/session_ending.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,7 +10,9 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/path.h"
+#include "user/lib/signal_name.h"
 #include "user/session/session_private.h"
+#include "user/source/launch.h"
 #include "user/source/source_tracer.h"
 
 static const struct {
@@ -29,7 +30,8 @@ static bool is_file_of(const char *name, size_t k)
 	       strstr(name, interpreters[k].part);
 }
 
-pid_t session_next_ending(struct session *s)
+/* A process that calls _exit() and waits there for a moment, each once; 0 = none. */
+static pid_t next_ending(struct session *s)
 {
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
@@ -42,17 +44,18 @@ pid_t session_next_ending(struct session *s)
 	return 0;
 }
 
-void session_judge_held(struct session *s)
+void session_await_ends(struct session *s, struct launch **l, const struct launch_hooks *hooks)
 {
 	const struct source_tracer *tracer = s->ops->tracer;
 	int status;
 	pid_t pid;
 
 	while (tracer && (pid = tracer->exiting(s->source, &status))) {
-		session_update(s, pid);
-		session_scan_exiting(s, pid);
+		hooks->exiting(hooks->ctx, pid, status);
 		tracer->let_end(s->source, pid);
 	}
+	while ((pid = next_ending(s)))
+		launch_await_end(l, hooks, pid);
 }
 
 void session_note_verdict(struct process *p)
@@ -66,20 +69,12 @@ void session_note_verdict(struct process *p)
 /* "ended by SIGKILL", "ended by signal 35" */
 static void session_ending_signal(char *text, size_t size, int sig)
 {
-	static const struct {
-		int number;
-		const char *name;
-	} names[] = { { SIGHUP, "SIGHUP" },   { SIGINT, "SIGINT" },   { SIGQUIT, "SIGQUIT" },
-		      { SIGILL, "SIGILL" },   { SIGTRAP, "SIGTRAP" }, { SIGABRT, "SIGABRT" },
-		      { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },   { SIGKILL, "SIGKILL" },
-		      { SIGUSR1, "SIGUSR1" }, { SIGSEGV, "SIGSEGV" }, { SIGUSR2, "SIGUSR2" },
-		      { SIGPIPE, "SIGPIPE" }, { SIGALRM, "SIGALRM" }, { SIGTERM, "SIGTERM" },
-		      { SIGXCPU, "SIGXCPU" }, { SIGXFSZ, "SIGXFSZ" }, { SIGSYS, "SIGSYS" } };
+	const char *name = signal_name(sig);
 
-	snprintf(text, size, "ended by signal %d", sig);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].number == sig)
-			snprintf(text, size, "ended by %s", names[i].name);
+	if (name)
+		snprintf(text, size, "ended by SIG%s", name);
+	else
+		snprintf(text, size, "ended by signal %d", sig);
 }
 
 void session_note_end(struct process *p)

@@ -2,16 +2,16 @@
 /* The end of a process: the last moment for a verdict, and interpreters that drop their objects before it. */
 #pragma once
 
-#include <sys/types.h>
-
+struct launch;
+struct launch_hooks;
 struct process;
 struct session;
 
-/* A process that calls _exit() and waits there for a moment, each once; 0 = none. With wants_end of the source. */
-pid_t session_next_ending(struct session *s);
-
-/* Find the verdicts of processes that the source holds at their ends, with wants_end, and let them end. */
-void session_judge_held(struct session *s);
+/*
+ * With wants_end of the source: call hooks->exiting of each process that the source holds at its end, and let it end.
+ * Those that call _exit() and wait there for a moment join *@l (launch_await_end()), which calls it.
+ */
+void session_await_ends(struct session *s, struct launch **l, const struct launch_hooks *hooks);
 
 /* @p has a new verdict: remember it. */
 void session_note_verdict(struct process *p);

@@ -60,8 +60,9 @@ struct process {
 	u32 nr_dead;  /* times in a row that session_running() has found that it has ended */
 	bool is_gone; /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;
-	bool is_ending;	     /* it calls _exit(), and nobody has looked at it */
-	bool is_price_known; /* of the copies for its verdicts */
+	bool is_ending;		/* it calls _exit(), and nobody has looked at it */
+	bool is_price_known;	/* of the copies for its verdicts */
+	bool has_told_requests; /* that they cannot be listed: uring_words_list() */
 	/*
 	 * Not in reports, and its heap is empty: a copy that only executed a program; or an image that ended before
 	 * heaptap could read its name, and that may have been another process's.

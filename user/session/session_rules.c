@@ -7,20 +7,23 @@
 
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/names/symbolize.h"
 #include "user/scan/suppress_program.h"
 #include "user/session/session_private.h"
 
-static const struct module *session_rules_program_of(const struct process *p)
+/* The program's file, which is open; of a recording or another machine, if it is here, too, as for names. */
+static const struct module *session_rules_program_of(const struct session *s, const struct process *p)
 {
 	const struct mapping_list *maps = &p->target->maps;
+	struct module *m = NULL;
 
-	for (size_t i = 0; i < maps->nr; i++) {
-		const struct module *m = maps->maps[i].module;
-
-		if (m && m->fd >= 0 && strcmp(m->path, p->target->exe) == 0)
-			return m;
-	}
-	return NULL;
+	for (size_t i = 0; i < maps->nr && !m; i++)
+		if (maps->maps[i].module && p->target->exe &&
+		    !strcmp(maps->maps[i].module->path, p->target->exe))
+			m = maps->maps[i].module;
+	if (!IS_AGENT && m && s->symbolizer)
+		symbolizer_open(s->symbolizer, m);
+	return m && m->fd >= 0 ? m : NULL;
 }
 
 static int read_rules(struct suppress_list *list, const struct module *m)
@@ -37,10 +40,11 @@ static int read_rules(struct suppress_list *list, const struct module *m)
 
 const struct suppress_list *session_own_rules(const struct session *s, struct process *p)
 {
-	const struct module *m = session_rules_program_of(p);
+	const struct module *m =
+		p->has_own_rules || s->options->no_own_rules ? NULL : session_rules_program_of(s, p);
 	int err;
 
-	if (p->has_own_rules || s->options->no_own_rules || !m)
+	if (!m)
 		return p->own_rules;
 	p->has_own_rules = true;
 	err = suppress_new(&p->own_rules);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Python, PHP, Java, node and Go keep objects in memory that they map themselves: say so in reports on them. */
+/* Python, PHP, Java, node and Go keep objects in memory that they map themselves, R's functions are none: say so. */
 #include "user/session/session_runtime.h"
 
 #include <string.h>
@@ -28,6 +28,7 @@ static const struct runtime {
 	{ "php-cgi", IN_PROGRAM, PHP },
 	{ "libphp", IN_LIBRARY, PHP },
 	{ "libjvm.so", IN_LIBRARY, "Java: its objects are no blocks; jcmd PID GC.heap_info shows them" },
+	{ "libR.so", IN_LIBRARY, "R: blocks are named by its evaluator; Rprofmem() names R's functions" },
 #define NODE "JavaScript objects are no blocks; --heapsnapshot-signal shows them"
 	{ "node", IN_PROGRAM, NODE },
 	{ "nodejs", IN_PROGRAM, NODE },

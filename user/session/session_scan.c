@@ -318,7 +318,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 		return;
 	if (!IS_AGENT) {
 		session_books_init(&books, p, lo);
-		uring_words_list(&n->listed, p->target->pid, "scan");
+		uring_words_list(&n->listed, p->target->pid, "scan", &p->has_told_requests);
 	}
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))

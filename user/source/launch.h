@@ -82,6 +82,12 @@ int launch_new_joined(struct launch **out, const struct launch_hooks *hooks) __m
  */
 int launch_join(struct launch *l, pid_t pid) __must_check;
 
+/*
+ * @pid waits at its end until heaptap traces it: it joins *@l, which is made if it is NULL, and goes on to its exit,
+ * where hooks->exiting is called. It ends in any case.
+ */
+void launch_await_end(struct launch **l, const struct launch_hooks *hooks, pid_t pid);
+
 /* The ptrace options of processes that have joined. */
 long launch_joined_options(void);
 

@@ -122,3 +122,15 @@ int launch_join(struct launch *l, pid_t pid)
 		debug("attach: PID %d: not all threads have stopped", pid);
 	return 0;
 }
+
+void launch_await_end(struct launch **l, const struct launch_hooks *hooks, pid_t pid)
+{
+	if ((!*l && launch_new_joined(l, hooks)) || launch_watches(*l, pid))
+		return;
+	if (launch_join(*l, pid)) {
+		debug("PID %d: ends before it can be stopped", (int)pid);
+		return;
+	}
+	launch_release(*l, pid);
+	launch_poll(*l);
+}

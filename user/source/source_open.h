@@ -40,7 +40,7 @@ struct source_choice {
 	bool tells_samples;   /* with sample_bytes: targets sample themselves (user/probe/own_sampler.h) */
 	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
 	bool joins_later;     /* it becomes that of those that get code, in session_put_code() */
-	bool wants_end;	      /* the caller looks at processes that are about to end: session_next_ending() */
+	bool wants_end;	      /* the caller looks at processes that are about to end: session_await_ends() */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */
 	const char *const *usdt;   /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */

@@ -158,7 +158,7 @@ static int uring_take(struct listed_words *list, pid_t pid, const u32 *rings, u3
 	return err;
 }
 
-void uring_words_list(struct listed_words *list, pid_t pid, const char *command)
+void uring_words_list(struct listed_words *list, pid_t pid, const char *command, bool *is_told)
 {
 	u32 rings[URING_MAX_RINGS], nr = uring_find(pid, rings);
 	bool waits = false;
@@ -167,8 +167,9 @@ void uring_words_list(struct listed_words *list, pid_t pid, const char *command)
 	for (u32 i = 0; i < nr && !waits; i++)
 		waits = uring_waits(pid, rings[i]);
 	err = waits ? uring_take(list, pid, rings, nr) : 0;
-	if (err)
+	if (err && !*is_told)
 		warn("%s: PID %d: its io_uring requests cannot be listed (%s): blocks that only such a request holds "
 		     "are called leaks",
 		     command, (int)pid, strerror(-err));
+	*is_told |= err != 0;
 }

@@ -138,7 +138,9 @@ int rows_write_end(FILE *out, const struct system_state *s)
 		if (g.nr)
 			qsort(g.list, g.nr, sizeof(*g.list), rows_end_compare);
 		if (!g.nr)
-			fputs(s->watch.now_ns - s->watch.start_ns < sure_ns
+			fputs(!s->watch.nr
+				      ? "No process matches: --comm, --exe, --pid, --uid, --cgroup, --container.\n"
+			      : s->watch.now_ns - s->watch.start_ns < sure_ns
 				      ? "No process has grown yet: growth shows after some 15 seconds.\n"
 				      : "No process has grown.\n",
 			      out);

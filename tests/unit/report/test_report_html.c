@@ -179,7 +179,7 @@ static void numbers(void **state)
 	has("\"alloc_bytes\":[1000,50,7],\"live_blocks\":1,\"live_bytes\":[1000,50,7],");
 	assert_int_equal(count("\"definite_bytes\":["), 0);
 	/* main is node 0; push and grow follow it; then plain, called by main too. */
-	has("\"nodes\":{\"up\":[1,1,1,3],\"frame\":[0,2,1,3]}");
+	has("\"nodes\":{\"up\":[1,1,1,3],\"frame\":[0,2,1,3],\"turns\":[]}");
 	has("\"modules\":[{\"path\":\"/usr/bin/prog\",\"build_id\":null}]");
 	has("\"sizes\":[[4,1,7],[32,1,50],[512,1,1000]]");
 	has("\"ages\":[[10000000000,3,1057]]");
@@ -195,7 +195,7 @@ static void cut_stack(void **state)
 	alloc("malloc", 0x2000, 50, 101);
 	write_page();
 	data_is_json();
-	has("\"nodes\":{\"up\":[1,1,3],\"frame\":[0,1,1]}");
+	has("\"nodes\":{\"up\":[1,1,3],\"frame\":[0,1,1],\"turns\":[]}");
 	has("\"frames\":[[0,-1,0,-1,2],[-1,-1,0,0,0,\"0x999\"]]");
 	has("\"texts\":[\"depth\",");
 }

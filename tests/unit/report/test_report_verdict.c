@@ -23,6 +23,15 @@ static void verdict_comes_first(void **state)
 	write_report(report_text);
 	starts("no leaks among blocks since the attach (older ones: heaptap scan 1234);\n"
 	       "    100.6 KiB live in 4 blocks\n");
+	report.goes_on = true;
+	write_report(report_text);
+	starts("no leaks among blocks since the attach (older ones: heaptap scan 1234 after this\n"
+	       "    trace); 100.6 KiB live in 4 blocks\n");
+	report.goes_on = false;
+	report.is_elsewhere = true;
+	write_report(report_text);
+	starts("no leaks among blocks since the attach; 100.6 KiB live in 4 blocks\n");
+	report.is_elsewhere = false;
 	target.has_exited = true;
 	write_report(report_text);
 	starts("no leaks among blocks since the attach; 100.6 KiB live in 4 blocks\n");

@@ -2,11 +2,12 @@
 /* The data of the report: frames, stacks, and the callers of each process with their numbers. */
 
 const INLINED = 1, MARK = 2;
+const MOST_FRAMES = 127; /* of a stack */
 
 const baseName = path => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
 
 const WHY_CUT = {
-	"depth": "cut at the depth that was asked for (--depth 127 has more)",
+	"depth": "", /* take() */
 	"no-unwind-info": "no unwind information",
 	"unsupported": "unwind information not supported",
 	"unreadable": "stack memory not readable",
@@ -24,11 +25,13 @@ const whyCut = word => WHY_CUT[word] || word;
 
 /* Stacks are paths in a tree, nodeFrame and nodeParent; a parent has a smaller number than its children. */
 let report, nodeFrame, nodeParent, modules, frames;
+/* Functions that call each other in turn, by the node of the innermost one: [functions of a turn, turns]. */
+let turns;
 
 function makeFrame([fn, file, line, module, kind, offset]) {
 	const frame = { lower: null, file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
 	if (kind === MARK)
-		frame.name = (report.texts[fn] === "frame-pointers" ? "[" : "[cut: ") + whyCut(report.texts[fn]) + "]";
+		frame.name = `[${/^(cut|found) /.test(whyCut(report.texts[fn])) ? "" : "cut: "}${whyCut(report.texts[fn])}]`;
 	else if (fn >= 0)
 		frame.name = report.texts[fn];
 	else
@@ -43,7 +46,13 @@ function take(data) {
 		return;
 	nodeFrame = Int32Array.from(report.nodes.frame);
 	nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
+	turns = new Map(report.nodes.turns.map(([node, ...turn]) => [node, turn]));
 	modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
+	/* The depth that was asked for may be the most that there is. */
+	const depths = nodeFrame.map(() => 0);
+	nodeParent.forEach((up, i) => { depths[i] = (up < 0 ? 0 : depths[up]) + (report.frames[nodeFrame[i]][4] ? 0 : 1); });
+	WHY_CUT.depth = depths.some(n => n >= MOST_FRAMES) ? `cut at ${MOST_FRAMES} frames, the most that are taken`
+		: `cut at the depth that was asked for (--depth ${MOST_FRAMES} has more)`;
 	frames = report.frames.map(makeFrame);
 }
 
@@ -82,7 +91,7 @@ class Process {
 		this.leaked_bytes = this.definite_bytes.map((n, i) => n + this.through_bytes[i]);
 		this.leaked_blocks = this.definite_blocks.map((n, i) => n + this.through_blocks[i]);
 		/* Ids have 64 bits, and lose some of them here: in both places the same. */
-		this.stacks = new Map(data.stacks);
+		this.stacks = new Map(data.stacks.map(([id, node, place]) => [id, { node, place: stackOf(node)[place] }]));
 		this.whys = new Map(data.whys.map(w => [w.caller, w.why]));
 	}
 

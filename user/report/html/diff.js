@@ -75,5 +75,5 @@ function comparisonDetails(process, caller) {
 		return el("div", {}, el("dt", { text: label }),
 			el("dd", { text: `${format(process["a_" + name][caller])} \u2192 ${format(process["b_" + name][caller])}` }));
 	});
-	return el("div", { class: "details" }, stackList(stackOf(process.node[caller])), el("dl", { class: "facts-list" }, ...rows));
+	return el("div", { class: "details" }, stackList(process.node[caller]), el("dl", { class: "facts-list" }, ...rows));
 }

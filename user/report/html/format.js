@@ -18,6 +18,9 @@ function bytes(n) {
 	return n.toFixed(n < 9.995 ? 2 : 1) + "\u00a0" + units[unit];
 }
 
+/* In a text of heaptap's, a number and its unit stay on one line. */
+const unbroken = text => text.replace(/(\d) (?=[KMGTPE]i?B\b|B\b|%)/g, "$1\u00a0");
+
 function duration(ns) {
 	const s = Math.floor(ns / 1e9);
 	const two = n => String(n).padStart(2, "0");

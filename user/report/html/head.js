@@ -124,7 +124,7 @@ function showVerdict(process) {
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : tone), "data-tone": tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
 			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
-		el("p", { class: "headline", text: capital(data.verdict) }),
+		el("p", { class: "headline", text: unbroken(capital(data.verdict)) }),
 		errors ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null,
 		data.resident ? el("p", { class: "age", text: capital(data.resident.text) }) : null,
@@ -161,14 +161,14 @@ function showErrors(process) {
 		const stacks = [["Released by", e.free_stack], ["Released before by", e.earlier_free_stack],
 			[e.inside ? `${count(e.inside)} bytes into a block allocated by` : "Allocated by", e.alloc_stack]]
 			.filter(([, id]) => id !== null && process.stacks.has(id));
-		const place = stacks.length ? placeOf(stackOf(process.stacks.get(stacks[0][1]))) : null;
+		const place = stacks.length ? process.stacks.get(stacks[0][1]).place : null;
 		return el("details", { class: "error", open: errors.length === 1 },
 			el("summary", {}, el("b", { text: ERROR_NAMES[e.kind] || e.kind }), place ? el("i", {}, "in ", ...nameOfPlace(place)) : null,
 				el("span", { text: `${count(e.count)} \u00d7, by ${e.function}, ${e.address}${e.said_bytes === undefined ? ""
 					: `, ${count(e.said_bytes)}, not ${count(e.block_bytes)} bytes`}${e.said_alignment === undefined ? ""
 					: `, ${count(e.said_alignment)}, not ${count(e.block_alignment)}`}` })),
 			el("div", { class: "stacks" }, ...stacks.map(([title, id]) =>
-				el("div", {}, el("h4", { text: title }), stackList(stackOf(process.stacks.get(id)))))));
+				el("div", {}, el("h4", { text: title }), stackList(process.stacks.get(id).node)))));
 	}), dropped ? el("p", { class: "note", text: `${count(dropped)} more, by other callers.` }) : null);
 }
 

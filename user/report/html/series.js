@@ -115,6 +115,6 @@ function seriesDetails(process, caller) {
 
 	return el("div", { class: "details" }, el("div", {},
 		plot && plot.length > 1 ? seriesPlot(process.times, plot, "Live bytes", Math.max(300, Math.min(720, document.body.clientWidth - 420)), 90) : null,
-		stackList(stackOf(process.node[caller]))),
+		stackList(process.node[caller])),
 	el("dl", { class: "facts-list" }, ...facts.map(([label, value]) => el("div", {}, el("dt", { text: label }), el("dd", { text: value })))));
 }

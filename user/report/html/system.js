@@ -32,7 +32,7 @@ function showSystem() {
 		part.hidden = true;
 	replace(byId("verdict"), el("div", { class: "hero " + tone },
 		el("h1", {}, el("span", { text: "All processes" }), el("small", { text: new Date(report.real_ns / 1e6).toLocaleString() })),
-		el("p", { class: "headline", text: report.head })));
+		el("p", { class: "headline", text: unbroken(report.head) })));
 	byId("callers-title").textContent = "Processes";
 	replace(document.querySelector("#table thead"), el("tr", {}, el("th", { scope: "col", text: "Process" }),
 		...columns.map(c => el("th", { scope: "col", class: c.class, text: c.label }))));

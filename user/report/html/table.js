@@ -307,23 +307,24 @@ function stackItem(frame, number) {
 		el("code", { text: frame.name }), el("span", { text: whereIs(frame) + (frame.kind === INLINED ? " (inlined)" : "") }));
 }
 
-/* Of frames on one line, those of a function that calls itself, one and how many more. */
-function stackItems(stack) {
-	const items = [];
-	for (let i = 0, run; i < stack.length; i += run) {
-		for (run = 1; stack[i + run] === stack[i]; run++)
-			;
-		run = run > 2 ? run : 1;
-		items.push(stackItem(stack[i], i));
-		if (run > 1)
-			items.push(el("li", { class: "mark" }, el("i"), el("code", { text: `and ${count(run - 1)} times more` })));
+/* Of functions that call each other in turn, one turn and how many more. */
+function stackItems(node, isEndSaid) {
+	const stack = stackOf(node).filter(f => !isEndSaid || f.kind !== MARK), items = [];
+	for (let i = 0; i < stack.length;) {
+		const [nr, times] = turns.get(node) || [1, 1];
+		items.push(...stack.slice(i, i + nr).map((frame, k) => stackItem(frame, i + k)));
+		if (times > 1)
+			items.push(el("li", { class: "mark" }, el("i"),
+				el("code", { text: `and ${nr > 1 ? `these ${nr} lines ` : ""}${count(times - 1)} times more` })));
+		for (const end = i + nr * times; i < end; i++)
+			node = nodeParent[node];
 	}
 	return items;
 }
 
-/* The frames of a stack as a list; the middle of a long one is folded. */
-function stackList(stack) {
-	const items = stackItems(stack);
+/* The functions of a stack as a list; the middle of a long one is folded. */
+function stackList(node, isEndSaid) {
+	const items = stackItems(node, isEndSaid);
 	const list = el("ol", { class: "stack" }, ...items);
 
 	if (items.length > STACK_SHOWN + 4) {
@@ -359,7 +360,7 @@ function callerDetails(shown, caller) {
 	].filter(f => f[1]);
 	const list = el("dl", { class: "facts-list" }, ...facts.map(([label, text]) => el("div", {}, el("dt", { text: label }), el("dd", { text }))));
 	const cut = process.cutOf(caller);
-	const stack = process.node[caller] >= 0 ? stackList(stackOf(process.node[caller]).filter(f => f.kind !== MARK)) : null;
+	const stack = process.node[caller] >= 0 ? stackList(process.node[caller], true) : null;
 	return el("div", { class: "details" }, el("div", {}, stack,
 		cut ? el("p", { class: "note", text: `Stack: ${whyCut(cut)}.` }) : null, whyList(process, process.whys.get(caller))), list);
 }
@@ -369,7 +370,7 @@ function whyList(process, why) {
 	if (!why || !why.chain.length)
 		return null;
 	const steps = why.chain.map(step => {
-		const place = process.stacks.has(step.stack) ? placeOf(stackOf(process.stacks.get(step.stack))) : null;
+		const place = process.stacks.has(step.stack) ? process.stacks.get(step.stack).place : null;
 		return el("li", {}, (step.blocks > 1 ? `${count(step.blocks)} blocks, the last ` : "") + bytes(step.size) +
 			(place ? ` of ${shortName(place.name)}` : ""),
 			el("span", { text: step.address + (step.offset ? `, by a pointer to its byte ${count(step.offset)}` : "") }));
