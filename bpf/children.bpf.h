@@ -204,7 +204,8 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	if (!config.max_followed) {
 		if (process && flags & SHARES_MEMORY && !(flags & PARENT_WAITS))
 			count_loss(&process->sharers);
-		if (process && !(flags & SHARES_MEMORY))
+		/* A copy for a snapshot never runs, and to take probes out of it would hold its parent up. */
+		if (process && !(flags & SHARES_MEMORY) && state.copied_pid != pid)
 			__sync_fetch_and_add(&state.nr_copies, 1);
 		return 0;
 	}

@@ -52,7 +52,7 @@ load ../lib/common
 	with_bpf_only "breakpoints of ptrace are taken out of a copy at once"
 	local child
 	stepping
-	attached "$TARGET"
+	attached -v "$TARGET"
 	step "alloc 5 100"
 	step copy
 	child=$(tr -d " " <"/proc/$TARGET/task/$TARGET/children")
@@ -62,6 +62,24 @@ load ../lib/common
 	detach
 	is .totals.allocs 11
 	nothing_lost
+	grep -q 'bpf: probes are out of 1 copies of targets' "$err"
+}
+
+# That took longer than all else of its stop, and such a copy never runs.
+@test "attach: no probes are taken out of the copy that a verdict has of its target" {
+	with_bpf_only "ptrace has no copy that fork made"
+	stepping
+	attached -v --scan --snapshot fork "$TARGET"
+	step "alloc 5 100"
+	kill -USR1 "$TAP"
+	wait_for grep -q '"live_blocks":5' "$report"
+	step "alloc 6 100"
+	detach
+	is .totals.allocs 11
+	nothing_lost
+	is .scan.copied true
+	fails grep 'copies of targets' "$err"
+	untouched "$TARGET"
 }
 
 # bats test_tags=full

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, worker SIZE NAME (a thread that
- * stays), burst N, paths BITS, mark NAME, pause, resume, check, confine, copy, headless (its main thread ends), drop
- * (the pages of libc's code), quit. At rest between commands, so that an attach in between sees all or nothing of each.
+ * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, lose N, threads NR N, worker SIZE NAME (a
+ * thread that stays), burst N, paths BITS, mark NAME, pause, resume, check, confine, copy, headless (its main thread
+ * ends), drop (the pages of libc's code), quit. At rest between commands, so that an attach in between sees all or
+ * nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -34,6 +35,13 @@ FN static void step_frees(int n)
 {
 	while (n-- > 0 && nr_blocks > 0)
 		free(blocks[--nr_blocks]);
+}
+
+/* As step_frees(), but nobody frees them. */
+static void step_loses(int n)
+{
+	while (n-- > 0 && nr_blocks > 0)
+		blocks[--nr_blocks] = NULL;
 }
 
 FN static void step_burst(int n)
@@ -216,6 +224,8 @@ int main(int argc, char **argv)
 			step_allocates(a, b);
 		else if (sscanf(line, "free %d", &a) == 1)
 			step_frees(a);
+		else if (sscanf(line, "lose %d", &a) == 1)
+			step_loses(a);
 		else if (sscanf(line, "burst %d", &a) == 1)
 			step_burst(a);
 		else if (!strcmp(line, "confine\n"))

@@ -20,6 +20,7 @@
 #include "user/session/session_ending.h"
 #include "user/session/session_span.h"
 #include "user/session/session_live.h"
+#include "user/source/source_open.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ALIVE_ROUNDS = 5, OLDER_BLOCKS_NO = 1 };
@@ -98,8 +99,8 @@ static void cmd_attach_trace(struct attach *a, struct session *s, struct control
 	for (;;) {
 		if (!IS_AGENT && has_line)
 			status_line_round(&line, s);
-		switch (control_wait(c, session_wait_fd(s),
-				     !IS_AGENT && a->limit.max_cost ? DEAR_MS : POLL_MS, &sig)) {
+		switch (control_wait(c, session_wait_fd(s), !IS_AGENT && a->limit.is_near ? DEAR_MS : POLL_MS,
+				     &sig)) {
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
@@ -195,6 +196,14 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 									       : cmd_attach_judge_older(o, s);
 }
 
+/* A user who chooses breakpoints has chosen their price, too. 0 = no limit. */
+static u32 cmd_attach_max_cost(const struct options *o)
+{
+	bool is_chosen = o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code();
+
+	return o->follow || (is_chosen && !o->has_max_cost) ? 0 : o->max_cost;
+}
+
 static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)
 {
 	struct attach *a = ctx;
@@ -208,7 +217,9 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	/* Without children, only processes that are about to end join a launch. */
 	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
-		cost_limit_init(&a->limit, o->has_max_cost ? o->max_cost : 0, o->quiet);
+		a->limit = (struct cost_limit){ .max_cost = cmd_attach_max_cost(o),
+						.is_default = !o->has_max_cost,
+						.is_quiet = o->quiet };
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;
 		a->choice.ctx = &a->tracees;

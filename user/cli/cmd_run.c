@@ -144,7 +144,7 @@ static enum control_event cmd_run_go_on(struct run *r, struct control *c, struct
 {
 	int sig, fd = r->tracees.is_finished ? -1 : session_wait_fd(r->tracees.session);
 	enum control_event event =
-		control_wait(c, fd, !IS_AGENT && r->limit.max_cost ? DEAR_MS : POLL_MS, &sig);
+		control_wait(c, fd, !IS_AGENT && r->limit.is_near ? DEAR_MS : POLL_MS, &sig);
 
 	/* A thread stands at its beginning or end, and a look at the rings of thousands would hold it up. */
 	if (event == CONTROL_CHILD && clock_now_ns() - p->polled_ns < CHILD_NS)
@@ -356,7 +356,8 @@ int cmd_run(const struct options *o)
 	int status;
 
 	if (!IS_AGENT)
-		cost_limit_init(&r.limit, o->has_max_cost ? o->max_cost : 0, o->quiet);
+		r.limit = (struct cost_limit){ .max_cost = o->has_max_cost && !o->follow ? o->max_cost : 0,
+					       .is_quiet = o->quiet };
 	status = tracing_run(o, &command);
 	if (!IS_AGENT)
 		cost_limit_fini(&r.limit);

@@ -242,7 +242,8 @@ static bool usable_by_bpf(struct doctor *d)
 								    : "uprobes by perf links",
 		 caps->is_uretprobe_safe ? "return probes" : "probes on return instructions",
 		 why ? "bpf: " : "inline", why ? why : "",
-		 inline_limits_here(caps, false) ? "bpf" : "bpf, inline where that is too dear");
+		 inline_limits_here(caps, false) ? "bpf, for moments where that is too dear"
+						 : "bpf, inline where that is too dear, else for moments");
 	return true;
 }
 

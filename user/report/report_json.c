@@ -278,7 +278,7 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 		report_json_sum(j, "new", &l->fresh);
 		report_json_sum(j, "found_again", &l->again);
 	}
-	if (HAS_SAMPLES && heap_sample_bytes(p->heap))
+	if (HAS_SAMPLES && (heap_sample_bytes(p->heap) || *l->books.allocator))
 		json_books(j, &l->books);
 	json_u64(j, "pause_ns", l->pause_ns);
 	json_bool(j, "copied", l->is_copied);

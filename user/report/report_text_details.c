@@ -349,7 +349,7 @@ static void text_behind(struct text *t, const struct heap *heap, const struct sc
 	line_end(t);
 }
 
-/* Which way sampled blocks were judged. */
+/* Which way blocks were judged that are sampled, or of one window. */
 static void text_books(struct text *t, const struct leaks *l)
 {
 	const struct scan_sum *of = l->books.sums.of;
@@ -394,7 +394,7 @@ static void text_scan(struct text *t, const struct heap *heap, const struct leak
 			t, "suppressed: %s block%s (%s)", estimate_count(heap, l->suppressed.blocks).text,
 			plural(l->suppressed.blocks), estimate_bytes(heap, l->suppressed.bytes).text);
 	line_end(t);
-	if (HAS_SAMPLES && heap_sample_bytes(heap))
+	if (HAS_SAMPLES && (heap_sample_bytes(heap) || *l->books.allocator))
 		text_books(t, l);
 	if (!IS_AGENT)
 		text_behind(t, heap, &l->result);

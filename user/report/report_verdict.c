@@ -244,6 +244,11 @@ static int verdict_by_books(struct report_verdict *v, const struct report *r, co
 	verdict_add(v, "leaks %s in %s block%s by the allocator's books", human_bytes(lost.bytes).text,
 		    human_count(lost.blocks).text, lost.blocks == 1 ? "" : "s");
 	v->nr_bad = strlen(v->text) - v->bad_at;
+	/* Of a window: its lost blocks stand for none of the others. */
+	if (!heap_sample_bytes(p->heap)) {
+		verdict_add(v, "%s", p->target->is_started ? "" : ", older ones included");
+		return 0;
+	}
 	err = verdict_find_place(&holder, r, p, rows, nr, verdict_lost);
 	if (err)
 		return err;

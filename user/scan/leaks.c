@@ -162,6 +162,8 @@ static int leaks_judge(void *arg)
 		return err;
 	if (!err)
 		err = leaks_keep(f->leaks, f->scan, f->options);
+	if (!IS_AGENT && f->all && f->options->only_books)
+		f->leaks->result.sums = f->leaks->books.sums;
 	if (!err && !IS_AGENT)
 		err = leak_samples_init(&f->leaks->samples, f->leaks, f->options, f->snap);
 	f->is_judged = true;
@@ -187,7 +189,8 @@ static int read_by_books(struct finding *f)
 		err = scan_new(&f->all, &f->listed.books, &so);
 	if (!err)
 		err = scan_is_listed(f->scan, f->all);
-	if (!err)
+	/* Blocks that it knows may be long free. */
+	if (!err || (err == -ENOENT && f->all && o->only_books))
 		return scan_read(f->all, f->snap);
 	scan_free(f->all);
 	f->all = NULL;
@@ -199,7 +202,14 @@ static int leaks_read_memory(void *arg)
 	struct finding *f = arg;
 	int err = IS_AGENT || !f->options->lister ? -ENOENT : read_by_books(f);
 
-	return err == -ENOENT ? scan_read(f->scan, f->snap) : err;
+	if (!IS_AGENT && err == -ENOENT && f->options->only_books)
+		scan_reason_note(
+			f->leaks->why, sizeof(f->leaks->why),
+			"because of --max-cost most of its calls are not seen, and heaptap cannot read "
+			"the books of its allocator");
+	else if (err == -ENOENT)
+		err = scan_read(f->scan, f->snap);
+	return err;
 }
 
 static struct snapshot_plan_options leaks_plan_options(const struct finding *f)

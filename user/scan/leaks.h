@@ -46,7 +46,7 @@ struct leaks {
 	u8 word_size;		   /* of the process, bytes */
 	struct leak_blocks blocks; /* not of a recording */
 	struct leak_samples samples;
-	struct leak_books books; /* of a sampled heap */
+	struct leak_books books; /* of a sampled heap, or with only_books */
 };
 
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
@@ -100,6 +100,7 @@ struct leaks_options {
 	void (*take)(void *ctx, struct scan *scan, struct snapshot *snap);
 	/* Judge all blocks that this lists, and those of @heap by them. NULL: only those of @heap. */
 	const struct leaks_lister *lister;
+	bool only_books; /* @heap knows few blocks: the sums are those of @lister, without which there is no verdict */
 	/* With elsewhere: scan_whys_find() of the other machine. NULL: it cannot say who holds a block. */
 	int (*why)(void *ctx, taddr_t addr, struct scan_chain **out);
 	/* Run @work(@arg), which takes long and only reads the heap. Returns its result. */

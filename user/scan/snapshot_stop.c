@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/maps.h"
 #include "user/lib/proc.h"
 #include "user/lib/thread.h"
 #include "user/scan/page_copy.h"
@@ -348,6 +349,9 @@ static int snapshot_stop_find_kept(const struct stop_snapshot *st, bool *is_kept
 	for (size_t i = 0; i < st->base.nr_maps && !err; i++) {
 		const struct snapshot_map *map = &st->base.maps[i], *same;
 
+		/* Ours: nobody reads it. */
+		if (!strncmp(map->path, MAPS_PIECE_PATH, sizeof(MAPS_PIECE_PATH) - 1))
+			continue;
 		same = snapshot_map_find(&copy, map->start);
 		is_kept[i] = (map->is_shared && map->is_writable) || !same || same->end < map->end;
 		if (!is_kept[i] && map->is_writable && !map->ino)

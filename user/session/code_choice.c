@@ -78,9 +78,8 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
 		     human_count(rate).text, rate == 1 ? "" : "s");
 	else
-		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time%s",
-		     pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
-		     is_dear ? CALL_PRICE_ADVICE : "");
+		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
+		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
 	c->has_told_code |= is_code;
 }
 

@@ -2,6 +2,7 @@
 /* Looks at what each process pays, and lets it rest. */
 #include "user/session/cost_limit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@
 #define MS 1000000ULL
 /* How often processes are looked at, and how long it takes to take probes out until that was measured. */
 static const u64 look_ns = 10 * MS, ahead_ns = 60 * MS;
+/* The part of a CPU that tracing may cost before looks must come that often. */
+static const double near_rate = 0.01;
 
 static struct cost_book *book_of(struct cost_limit *c, pid_t pid)
 {
@@ -46,9 +49,11 @@ static void cost_limit_cut_stacks(struct cost_limit *c, struct session *s)
 {
 	struct tuning t = session_tuning(s);
 
-	c->has_cut = true;
-	if (t.depth <= COST_FEW_FRAMES)
+	/* The depth is that of all processes, also of those that have code. */
+	if (c->has_cut || t.depth <= COST_FEW_FRAMES ||
+	    (c->is_default && !strcmp(session_backend(s), "inline")))
 		return;
+	c->has_cut = true;
 	t.depth = COST_FEW_FRAMES;
 	if (session_tune(s, &t))
 		debug("the depth of stacks stays");
@@ -57,15 +62,20 @@ static void cost_limit_cut_stacks(struct cost_limit *c, struct session *s)
 static void cost_limit_tell(struct cost_limit *c, const struct process_pace *pace, const struct cost_book *b)
 {
 	struct human limit = human_percent(c->max_cost, 1000);
+	const char *all = c->is_default ? "; --max-cost 100% or --backend bpf traces all" : "";
+	char few[48] = "";
 
+	if (c->has_cut)
+		snprintf(few, sizeof(few), "stacks have at most %d frames, and ", COST_FEW_FRAMES);
 	if (b->is_left)
 		warn("%s (pid %d): even a moment of tracing in 5 s costs it more than --max-cost %s: it is left: "
-		     "its later calls are not seen",
-		     pace->comm, (int)pace->pid, limit.text);
+		     "its later calls are not seen%s",
+		     pace->comm, (int)pace->pid, limit.text, all);
 	else if (!c->has_told && !c->is_quiet)
-		info("%s (pid %d): tracing costs it more than --max-cost %s of its CPU time: stacks have at most %d "
-		     "frames, and it is traced for a moment of each 5 s; numbers are of the last one",
-		     pace->comm, (int)pace->pid, limit.text, COST_FEW_FRAMES);
+		info("%s (pid %d): tracing costs it more than --max-cost %s of its CPU time: %sit is traced for a "
+		     "moment of each 5 s; numbers are of the last one, and leaks are judged by the books of its "
+		     "allocator, if heaptap can read those%s",
+		     pace->comm, (int)pace->pid, limit.text, few, all);
 	c->has_told = true;
 }
 
@@ -82,8 +92,7 @@ static void cost_limit_let_rest(struct cost_limit *c, struct session *s, struct 
 {
 	u64 rest_ns;
 
-	if (!c->has_cut)
-		cost_limit_cut_stacks(c, s);
+	cost_limit_cut_stacks(c, s);
 	if (session_pause_process(s, pace->pid, clock_now_ns(), UINT64_MAX)) {
 		debug("PID %d: it cannot rest", (int)pace->pid);
 		return;
@@ -109,9 +118,15 @@ static void cost_limit_trace_again(struct session *s, const struct process_pace 
 
 static u64 call_cost_ns(const struct session *s, const struct process_pace *pace)
 {
-	bool is_code = !pace->awaits_code && !strcmp(session_backend(s), "inline");
+	return pace->way == SOURCE_BY_CODE ? CALL_BY_CODE_NS : call_price_ns(session_call_price(s));
+}
 
-	return is_code ? CALL_BY_CODE_NS : call_price_ns(session_call_price(s));
+/* May the limit act on a process that is traced at this moment? A rest must end what it costs. */
+static bool cost_limit_holds(const struct cost_limit *c, const struct session *s,
+			     const struct process_pace *pace)
+{
+	return pace->way != SOURCE_BY_OTHERS && !(c->is_default && pace->way == SOURCE_BY_CODE) &&
+	       !session_awaits_code(s, pace);
 }
 
 static void cost_limit_look(struct cost_limit *c, struct session *s, struct process_pace *pace)
@@ -131,9 +146,10 @@ static void cost_limit_look(struct cost_limit *c, struct session *s, struct proc
 	calls = pace->until_ns ? 0 : pace->calls >= b->calls ? pace->calls - b->calls : pace->calls;
 	b->calls = pace->calls;
 	cost_book_look(b, now.time_ns, now.cpu_ns, calls * call_cost_ns(s, pace));
+	c->is_near |= !pace->until_ns && cost_limit_holds(c, s, pace) && b->rate > near_rate;
 	if (pace->until_ns && now.time_ns >= pace->until_ns)
 		cost_limit_trace_again(s, pace, b);
-	else if (!pace->until_ns && !session_awaits_code(s, pace) &&
+	else if (!pace->until_ns && cost_limit_holds(c, s, pace) &&
 		 cost_book_must_rest(b, c->max_cost, ahead_ns))
 		cost_limit_let_rest(c, s, pace, b);
 }
@@ -143,9 +159,10 @@ void cost_limit_round(struct cost_limit *c, struct session *s)
 	u64 now_ns = clock_now_ns();
 	size_t nr = 1;
 
-	if (!c->max_cost || now_ns < c->next_ns || !strcmp(session_backend(s), "ptrace"))
+	if (!c->max_cost || now_ns < c->next_ns)
 		return;
 	c->next_ns = now_ns + look_ns;
+	c->is_near = false;
 	for (size_t i = 0; i < nr; i++) {
 		struct process_pace *pace = session_pace(s, i, &nr);
 

@@ -15,22 +15,18 @@ enum { COST_FEW_FRAMES = 16 };
 
 /* One session. */
 struct cost_limit {
-	u32 max_cost;		 /* in thousandths of the CPU time of the process; 0 = no limit */
-	bool is_quiet;		 /* tells nothing */
-	bool has_cut;		 /* stacks have COST_FEW_FRAMES frames */
-	bool has_told;		 /* of the first process that rests */
-	u64 next_ns;		 /* of the next look */
+	u32 max_cost;	 /* in thousandths of the CPU time of the process; 0 = no limit */
+	bool is_default; /* nobody asked for a limit: code in a process, and stacks beside it, have none */
+	bool is_quiet;	 /* tells nothing */
+	bool has_cut;	 /* stacks have COST_FEW_FRAMES frames */
+	bool is_near;	 /* somebody may soon have to rest: the next round is to come in some ms */
+	bool has_told;	 /* of the first process that rests */
+	u64 next_ns;	 /* of the next look */
 	struct cost_book *books; /* owned */
 	size_t nr, max;
 };
 
-/* Tell nothing if it @is_quiet. */
-static inline void cost_limit_init(struct cost_limit *c, u32 max_cost, bool is_quiet)
-{
-	*c = (struct cost_limit){ .max_cost = max_cost, .is_quiet = is_quiet };
-}
-
-/* In each round of a trace. Nothing by ptrace, where it is not known what a call costs. */
+/* In each round of a trace. Nothing where a rest would not end the cost: by ptrace, and by links of all processes. */
 void cost_limit_round(struct cost_limit *c, struct session *s);
 
 void cost_limit_fini(struct cost_limit *c);

@@ -8,11 +8,14 @@
 
 void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo)
 {
+	bool is_sampled = heap_sample_bytes(p->heap) != 0;
+
 	*b = (struct session_books){ .census = NULL };
-	if (!heap_sample_bytes(p->heap) || lo->elsewhere)
+	if (lo->elsewhere || (!is_sampled && (!p->tuned.pace.rests || lo->books)))
 		return;
+	lo->only_books = p->tuned.pace.rests;
 	if (census_lister_new(&b->census)) {
-		warn("scan: PID %d: out of memory: judged by sampled blocks alone", (int)lo->pid);
+		warn("scan: PID %d: out of memory: not judged by the books of its allocator", (int)lo->pid);
 		return;
 	}
 	b->lister = (struct leaks_lister){ b->census, census_list };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The books of a sampled process's allocator, for its leak verdict. For user/session/session*.c only. */
+/* The allocator's books, for the verdict on a process that is sampled or rests. For user/session/session*.c only. */
 #pragma once
 
 #include "user/scan/leaks.h"
@@ -14,8 +14,8 @@ struct session_books {
 };
 
 /*
- * Have the scan that @lo describes judge by the books, if @p is sampled: without them memory between sampled blocks
- * hides leaks. @b must live as long as the scan.
+ * Have the scan that @lo describes judge by the books, if @p is sampled, or rests because of --max-cost: without them
+ * memory between the blocks that are known hides leaks. @b must live as long as the scan.
  */
 void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo);
 void session_books_fini(struct session_books *b);

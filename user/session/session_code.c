@@ -22,7 +22,8 @@ bool session_may_put_code(const struct session *s)
 
 bool session_awaits_code(const struct session *s, const struct process_pace *pace)
 {
-	return pace->awaits_code && !pace->is_settled && !pace->until_ns && session_may_put_code(s);
+	return pace->way == SOURCE_AWAITS_CODE && !pace->is_settled && !pace->until_ns &&
+	       session_may_put_code(s);
 }
 
 int session_put_code(struct session *s, pid_t pid)

@@ -24,7 +24,7 @@ struct process_pace *session_pace(struct session *s, size_t i, size_t *nr)
 	p->tuned.pace.pid = p->target->pid;
 	p->tuned.pace.comm = p->target->comm;
 	p->tuned.pace.is_image = p->origin == PROCESS_IMAGE;
-	p->tuned.pace.awaits_code = s->ops->awaits_code && s->ops->awaits_code(s->source, p->target->pid);
+	p->tuned.pace.way = s->ops->way ? s->ops->way(s->source, p->target->pid) : SOURCE_BY_OTHERS;
 	p->tuned.pace.calls = totals.allocs + totals.frees + totals.unknown_frees + session_lost_calls(s, p);
 	return &p->tuned.pace;
 }

@@ -61,11 +61,13 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	}
 	for (int i = 0; i < NR_MISUSES; i++)
 		f->nr_misuses += wrong.of[i];
-	if (heap_growth(p->heap, &p->trend, &growth) && trend_permille(&growth) > f->growth)
+	f->nr_rested += !IS_AGENT && p->tuned.pace.rests;
+	if ((IS_AGENT || !p->tuned.pace.rests) && heap_growth(p->heap, &p->trend, &growth) &&
+	    trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
 	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched ||
-	    (!IS_AGENT && p->tuned.pace.rests)) {
+	    (!IS_AGENT && p->tuned.pace.rests && !p->leaks->books.allocator)) {
 		/* exec() frees all memory of the old program: no leak is possible. */
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
@@ -86,7 +88,8 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return NULL;
 	if (p->target->half_watched)
 		return "no leak verdict: not all functions of one of its allocators are watched";
-	if (!IS_AGENT && p->tuned.pace.rests)
+	if (!IS_AGENT && p->tuned.pace.rests &&
+	    (!p->leaks || (p->leaks->has_verdict && !p->leaks->books.allocator)))
 		return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
 		       "all blocks";
 	if (p->leaks)
@@ -477,6 +480,11 @@ int session_findings(struct session *s)
 	if (s->found.nr_unjudged && s->options->fail.on_definite) {
 		error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command,
 		      s->found.nr_unjudged, s->found.nr_unjudged == 1 ? "" : "es");
+		return -ENODATA;
+	}
+	if (!IS_AGENT && s->found.nr_rested && (s->options->fail.on_errors || s->options->fail.growth)) {
+		error("%s: --fail-on: no verdict: because of --max-cost most calls of %zu process%s are not seen",
+		      s->options->command, s->found.nr_rested, s->found.nr_rested == 1 ? "" : "es");
 		return -ENODATA;
 	}
 	if (session_has_losses(s)) {

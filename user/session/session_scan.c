@@ -415,7 +415,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	if (session_poll(s))
 		debug("scan: no more events");
 	/* Without known blocks there is nothing to judge: do not stop the process. */
-	if (!process_is_over(p) && !process_is_unwatched(p) && (IS_AGENT || !p->tuned.pace.rests))
+	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);
 	s->attending = NULL;
 }
@@ -433,7 +433,8 @@ static void scan_and_record(struct session *s, struct process *p, struct session
 	session_scan_process(s, p, o);
 	if (!IS_AGENT)
 		session_note_verdict(p);
-	if (p->leaks)
+	/* A recording has blocks of its events alone. */
+	if (p->leaks && (IS_AGENT || !p->tuned.pace.rests))
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
 	progress_end();
 	control_doing(s->control, before);

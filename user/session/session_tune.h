@@ -21,14 +21,14 @@ struct process_pace {
 	u64 next_try_ns;	    /* to put code into it */
 	u32 nr_tries;		    /* to put code into it */
 	u64 seen_ns;		    /* its first look */
-	bool awaits_code;	    /* breakpoints are in it, and it may have code */
+	enum source_way way;	    /* who sees its calls */
 	bool is_settled;	    /* it shall not be tried again */
 	double calls_per_s;	    /* of the last seconds */
 	u32 permyriad;		    /* of a CPU, that tracing costs it */
 	u64 first_ns;		    /* first look; 0 = there was none */
 	u64 begin_ns;		    /* of the present window */
 	u64 paused_ns, until_ns;    /* of the present pause; 0 = there is none */
-	bool rests;		    /* again and again, because of --max-cost: it has no verdict */
+	bool rests;		    /* again and again, because of --max-cost: judged by books alone */
 	u32 window;		    /* number of the present one, 0 = it was never paused */
 };
 

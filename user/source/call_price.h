@@ -11,9 +11,6 @@
  */
 enum { CALL_BY_CODE_NS = 100, CALL_BY_BPF_NS = 2500, CALL_PROGRAMS_NS = 700 };
 
-/* Of a price that is told where only breakpoints can see the calls. */
-#define CALL_PRICE_ADVICE ", which --max-cost limits where it is typed, without a leak verdict"
-
 /* A call by breakpoints on this machine, if the way to them was measured: of two calls, one is seen at its return. */
 static inline u64 call_by_bpf_ns(const struct way_to_probe *way)
 {

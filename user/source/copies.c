@@ -113,6 +113,8 @@ void copies_sweep(struct copies *c, struct link_set *set, const struct programs 
 		debug("bpf: copies of targets keep their probes in %zu of %zu files for now: %s", nr_failed,
 		      c->nr_files, strerror(-err));
 	else
+		debug("bpf: probes are out of %u copies of targets", nr_made - c->nr_swept);
+	if (!nr_failed)
 		c->nr_swept = nr_made;
 	taken_ns = clock_now_ns() - start_ns;
 	c->next_ns = start_ns + (taken_ns > PAUSE_NS / PAUSE_FACTOR ? taken_ns * PAUSE_FACTOR : PAUSE_NS);

@@ -55,6 +55,16 @@ int inline_life_rest(struct source *source, struct target *target, bool is_on)
 	return source_bpf.rest(s->below, target, is_on);
 }
 
+enum source_way inline_life_way(const struct source *source, pid_t pid)
+{
+	const struct inline_source *s = (const struct inline_source *)(const void *)source;
+	const struct inline_target *t = inline_source_find(s, pid);
+
+	if (t && t->sight <= INLINE_AWAITS_CODE)
+		return t->sight == INLINE_AWAITS_CODE ? SOURCE_AWAITS_CODE : SOURCE_BY_CODE;
+	return source_bpf.way(s->below, pid);
+}
+
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish)
 {
 	return source_bpf.wait_for(((const struct inline_source *)(const void *)source)->below, wish);

@@ -85,7 +85,7 @@ static int inline_place_decline(struct inline_source *s, const struct target *ta
 	if (err)
 		return err;
 	if (t->rate.calls)
-		snprintf(price, sizeof(price), ": at least %s of its CPU time" CALL_PRICE_ADVICE,
+		snprintf(price, sizeof(price), ": at least %s of its CPU time",
 			 human_percent(call_price_permille(&t->rate, s->breakpoint_ns), 1000).text);
 	if (!can_decline(s, target->pid))
 		return inline_place_refuse(s, t, map, why);

@@ -48,6 +48,7 @@ int inline_life_open(struct inline_source *s, struct source_options *to,
 /* Of the source below, which is the one by BPF. Its probes are measured while they see all calls. */
 int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
 int inline_life_rest(struct source *source, struct target *target, bool is_on) __must_check;
+enum source_way inline_life_way(const struct source *source, pid_t pid);
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish);
 int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),
 			     void *ctx) __must_check;

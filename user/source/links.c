@@ -23,9 +23,9 @@ enum { MAX_TRACEPOINTS = 7, MAX_IN_KERNEL = MAX_TRACEPOINTS + 1 };
 struct link_set {
 	int fd; /* socket to the keeper */
 	pid_t keeper;
-	struct keeper_places *places;		     /* owned; shared with the keeper */
-	struct bpf_link *tracepoints[MAX_IN_KERNEL]; /* owned */
-	size_t nr_tracepoints;
+	struct keeper_places *places;		   /* owned; shared with the keeper */
+	struct bpf_link *in_kernel[MAX_IN_KERNEL]; /* owned */
+	size_t nr_in_kernel;
 	bool has_ended; /* the keeper, because it was asked to */
 };
 
@@ -94,8 +94,8 @@ void link_set_free(struct link_set *set)
 		shutdown(set->fd, SHUT_WR);
 		close(set->fd);
 	}
-	for (size_t i = 0; i < set->nr_tracepoints; i++)
-		bpf_link__destroy(set->tracepoints[i]);
+	for (size_t i = 0; i < set->nr_in_kernel; i++)
+		bpf_link__destroy(set->in_kernel[i]);
 	while (set->keeper > 0 && waitpid(set->keeper, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (set->places)
@@ -244,12 +244,12 @@ static void link_set_add_end(struct link_set *set, const struct programs *p)
 		return;
 	link = bpf_program__attach_kprobe(p->prog[PROGRAM_GROUP_EXIT], false, "do_group_exit");
 	if (link)
-		set->tracepoints[set->nr_tracepoints++] = link;
+		set->in_kernel[set->nr_in_kernel++] = link;
 	else
 		debug("bpf: no probe at the end of processes: %s", strerror(errno));
 }
 
-int link_set_add_tracepoints(struct link_set *set, const struct programs *p, bool has_system_calls)
+int link_set_add_in_kernel(struct link_set *set, const struct programs *p, bool has_system_calls)
 {
 	static const struct {
 		enum program program;
@@ -274,7 +274,7 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p, boo
 			continue;
 		if (!link)
 			return -errno;
-		set->tracepoints[set->nr_tracepoints++] = link;
+		set->in_kernel[set->nr_in_kernel++] = link;
 	}
 	link_set_add_end(set, p);
 	return 0;

@@ -74,6 +74,6 @@ bool link_set_has_ended(struct link_set *set);
  */
 int link_set_lifeline(const struct link_set *set);
 
-/* The raw tracepoints: ends of threads, exec, children, system calls. 0 or -errno. */
-int link_set_add_tracepoints(struct link_set *set, const struct programs *p,
-			     bool has_system_calls) __must_check;
+/* Links to the kernel itself: raw tracepoints of threads, exec, system calls; a kprobe at the end. 0 or -errno. */
+int link_set_add_in_kernel(struct link_set *set, const struct programs *p,
+			   bool has_system_calls) __must_check;

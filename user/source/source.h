@@ -17,6 +17,8 @@ struct source_told_ops; /* user/source/source_told.h */
 struct source_tracer;	/* user/source/source_tracer.h */
 struct tracer_changer;	/* fallback/tracer_change.h */
 enum { SOURCE_MAX_LIFELINES = 2 };
+/* Calls of a process are seen by ptrace or links of all; by breakpoints of its own, for good or until code is in. */
+enum source_way { SOURCE_BY_OTHERS, SOURCE_BY_PROBES, SOURCE_AWAITS_CODE, SOURCE_BY_CODE };
 
 /* By ptrace, does a thread wait until a record of @kind was handled? */
 static inline bool source_waits_at(u8 kind)
@@ -27,8 +29,7 @@ static inline bool source_waits_at(u8 kind)
 struct source_options {
 	u32 depth;		      /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes, sample_bytes; /* 0 = default; mean distance of samples, 0 = all blocks are seen */
-	bool want_free_stacks, drops_when_full,
-		adapts_samples; /* the last: sample_bytes is the first distance */
+	bool want_free_stacks, drops_when_full, adapts_samples; /* sample_bytes is the first distance */
 	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
 	bool follows_later; /* no children before follow() */
 	bool joins_later; /* inline, with begins_by_bpf: who gets code stays traced by the thread that puts it in */
@@ -115,12 +116,11 @@ struct source_ops {
 	void (*resume)(struct source *s, pid_t pid);
 	int (*rest)(struct source *s, struct target *t, bool is_on); /* paused: probes out, or in */
 	/*
-	 * With begins_by_bpf, from now on code in @t sees its calls in place of breakpoints; none is missed. Stops @t
-	 * for some 50 ms. 0; or -errno: BPF sees them as before. -EAGAIN: a thread stays in a call. -EOPNOTSUPP: so it
-	 * stays; logged unless it was not to be expected. NULL: it cannot.
+	 * With begins_by_bpf, code in @t sees its calls from now on; none is missed. Stops @t for some 50 ms. On errors
+	 * BPF sees them as before. -EAGAIN: a thread stays in a call. -EOPNOTSUPP: for good, logged. NULL: it cannot.
 	 */
 	int (*put_code)(struct source *s, struct target *t);
-	bool (*awaits_code)(const struct source *s, pid_t pid); /* may it still? NULL with put_code */
+	enum source_way (*way)(const struct source *s, pid_t pid); /* NULL: SOURCE_BY_OTHERS */
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	int (*set_depth)(struct source *s, u32 depth); /* of stacks; -EOPNOTSUPP: has none. NULL: it cannot */

@@ -327,7 +327,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	err = kernel_ring_new(&s->ring, s->programs.ring_fd, source_bpf_on_record, s);
 	if (err)
 		goto undo_tables;
-	err = link_set_add_tracepoints(s->links, &s->programs, s->config.mapping.mmap_fn);
+	err = link_set_add_in_kernel(s->links, &s->programs, s->config.mapping.mmap_fn);
 	if (!err && s->config.max_followed)
 		err = begin_following(s, &chosen, &facts.now);
 	if (err)
@@ -778,6 +778,7 @@ const struct source_ops source_bpf = {
 	.resume = source_bpf_resume,
 	.leave = source_bpf_leave,
 	.rest = source_bpf_rest,
+	.way = source_bpf_way,
 	.copying = source_bpf_copying,
 	.wait_for = source_bpf_wait_for,
 	.follow = source_bpf_follow,

@@ -384,6 +384,14 @@ int source_bpf_rest(struct source *source, struct target *t, bool is_on)
 	return 0;
 }
 
+enum source_way source_bpf_way(const struct source *source, pid_t pid)
+{
+	const struct bpf_source *s = (const struct bpf_source *)source;
+
+	(void)pid;
+	return s->links && !s->is_shared ? SOURCE_BY_PROBES : SOURCE_BY_OTHERS;
+}
+
 /* ---- for a taker ---- */
 
 static struct bpf_source *source_bpf_place_source_of(const struct source *bpf)

@@ -64,9 +64,10 @@ struct bpf_process {
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
 
-/* update() and rest() of the source. */
+/* update(), rest() and way() of the source. */
 int source_bpf_update(struct source *source, struct target *t);
 int source_bpf_rest(struct source *source, struct target *t, bool is_on);
+enum source_way source_bpf_way(const struct source *source, pid_t pid);
 
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 void source_bpf_drop_probes(struct bpf_source *s, pid_t pid);

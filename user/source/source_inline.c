@@ -336,13 +336,6 @@ static int switch_over(struct inline_source *s, struct target *target, struct in
 	return nr < 0 ? nr : t->sight == INLINE_DECLINED ? -EOPNOTSUPP : 0;
 }
 
-static bool source_inline_awaits_code(const struct source *source, pid_t pid)
-{
-	const struct inline_target *t = inline_source_find((const struct inline_source *)source, pid);
-
-	return t && t->sight == INLINE_AWAITS_CODE;
-}
-
 static int source_inline_put_code(struct source *source, struct target *target)
 {
 	struct inline_source *s = source_inline_self(source);
@@ -745,8 +738,8 @@ const struct source_ops source_inline = {
 	.expect = source_inline_expect,
 	.attach = source_inline_attach,
 	.put_code = source_inline_put_code,
-	.awaits_code = source_inline_awaits_code,
 	.rest = inline_life_rest,
+	.way = inline_life_way,
 	.update = source_inline_update,
 	.unchanged = source_inline_unchanged,
 	.fork = source_inline_fork,

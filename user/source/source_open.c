@@ -96,13 +96,17 @@ static int open_inline(struct source **source, const struct source_ops **ops, st
 	return err;
 }
 
-/* Whoever sets this keeps --backend auto from putting code into programs. */
-static bool may_put_code(const struct source_choice *c)
+bool source_forbids_code(void)
 {
 	const char *never = getenv("HEAPTAP_NO_CODE");
 
+	return never && *never;
+}
+
+static bool may_put_code(const struct source_choice *c)
+{
 	return !IS_AGENT && c->backend == BACKEND_AUTO && c->code != CODE_NEVER && !c->tells_samples &&
-	       !(never && *never);
+	       !source_forbids_code();
 }
 
 /* Why the inline source must not be tried where nobody asks for it. NULL: it may be. */

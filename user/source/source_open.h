@@ -49,6 +49,9 @@ struct source_choice {
 	size_t nr_allocs;
 };
 
+/* Does the variable HEAPTAP_NO_CODE keep --backend auto from putting code into programs? */
+bool source_forbids_code(void);
+
 /*
  * Choose a source by @c and prepare it; nothing is attached yet. @is_launch: targets are started by us. Functions of
  * --alloc become rows of @fns, which is borrowed. *@source is freed with (*@ops)->free(), then *@custom, which it uses,
