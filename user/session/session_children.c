@@ -13,6 +13,7 @@
 #include "user/stream/recorder.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_live.h"
+#include "user/session/session_heap.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"
 

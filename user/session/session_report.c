@@ -67,7 +67,7 @@ void session_count_findings(const struct process *p, struct session_found *f)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
 	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched ||
-	    (!IS_AGENT && p->tuned.pace.rests && !p->leaks->books.allocator)) {
+	    (!IS_AGENT && p->tuned.pace.rests && !*p->leaks->books.allocator)) {
 		/* exec() frees all memory of the old program: no leak is possible. */
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
@@ -89,7 +89,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 	if (p->target->half_watched)
 		return "no leak verdict: not all functions of one of its allocators are watched";
 	if (!IS_AGENT && p->tuned.pace.rests &&
-	    (!p->leaks || (p->leaks->has_verdict && !p->leaks->books.allocator)))
+	    (!p->leaks || (p->leaks->has_verdict && !*p->leaks->books.allocator)))
 		return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
 		       "all blocks";
 	if (p->leaks)
