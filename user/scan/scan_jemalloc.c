@@ -43,6 +43,7 @@ enum {
 	ROOT_SHIFT = 30,
 	CLASS_SHIFT = 48,
 	MAX_CLASSES = 256, /* of sizes: 232 to 236 in jemalloc 5 */
+	NO_CLASS = 232,	   /* the first one that no block can have */
 	IS_SLAB = 1,
 	STATE_SHIFT = 2,
 	STATE_MASK = 7,
@@ -357,11 +358,25 @@ static int scan_jemalloc_add_slab(struct region_list *list, taddr_t start, taddr
 	return err;
 }
 
+/*
+ * Before 5.3 the word has no state, but an extent that is not in use has no class. The last page of one in use may have
+ * none either: so all of the extent must be there, as its description says.
+ */
+static bool is_without_class(struct jemalloc *j)
+{
+	const struct extent_run *run = &j->run;
+	taddr_t extent = run->bits & EXTENT_MASK, in_page = READER_PAGE - 1;
+
+	return run->start && run->bits >> CLASS_SHIFT >= NO_CLASS &&
+	       (page_reader_at(&j->reader, extent + 8) & ~in_page) == run->start &&
+	       (page_reader_at(&j->reader, extent + 16) & ~in_page) == run->end - run->start;
+}
+
 /* The pages of an extent are known. */
 static int end_run(struct jemalloc *j)
 {
 	const struct extent_run run = j->run;
-	bool is_free = run.bits >> STATE_SHIFT & STATE_MASK;
+	bool is_free = run.bits >> STATE_SHIFT & STATE_MASK || is_without_class(j);
 
 	j->run.start = 0;
 	if (!run.start)

@@ -47,7 +47,7 @@ static void play(int to)
 		pause();
 }
 
-/* The books of jemalloc 5.0 to 5.2: one extent of blocks, and one with the arrays of free blocks of a thread. */
+/* The books of jemalloc 5.0 to 5.2: extents of blocks, of the arrays of free blocks of a thread, and of free pages. */
 enum { LEVEL = 1 << 18, BINS = 20, BIN = 100, STRIDE = 128, PAGES = 64, ARRAY_PAGES = 5 };
 static _Alignas(64) u64 root[LEVEL];
 static __thread u64 bins[BINS][3];
@@ -67,7 +67,7 @@ static void add_extent(u64 *leaf, u64 *extent, u64 start, u64 nr_pages, u64 flag
 	extent[1] = start;
 	extent[2] = nr_pages * 4096;
 	for (u64 i = 0; i < nr_pages; i++)
-		leaf[((start >> 12) + i) % LEVEL] = (u64)(uintptr_t)extent | 1ULL << 48 | flags;
+		leaf[((start >> 12) + i) % LEVEL] = (u64)(uintptr_t)extent | flags;
 }
 
 /* Tell the addresses of blocks, hold the last one alone, and wait to be killed. */
@@ -90,16 +90,19 @@ static void hold_last(int to, u64 addrs[BLOCKS])
 /* Each block is in an array, as after its release; the first half was given out again, and the last one is held. */
 static void play_old(int to)
 {
-	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + ARRAY_PAGES), *extents = pages_new(1);
-	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64, addrs[BLOCKS];
+	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + 2 * ARRAY_PAGES),
+	    *extents = pages_new(1);
+	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64,
+	    unused = start + (PAGES + ARRAY_PAGES) * 4096, addrs[BLOCKS];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	root[start >> 30] = (u64)(uintptr_t)leaf;
-	add_extent(leaf, extents, start, PAGES, 1);
-	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 0);
+	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
+	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 50ULL << 48);
+	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 232ULL << 48);
 	for (u64 i = 0; i < BLOCKS; i++) {
 		addrs[i] = start + i * STRIDE;
-		((u64 *)(uintptr_t)array)[i] = addrs[i];
+		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
 	}
 	for (u64 i = 0; i < BINS; i++) {
 		bins[i][0] = (u64)(BIN / 2) << 32;
@@ -244,7 +247,7 @@ static void first_half_is_lost(const char *what, bool is_attached)
 	waitpid(pid, NULL, 0);
 }
 
-/* The arrays of a thread are no roots, before 5.3 either (T8). */
+/* The arrays of a thread and free extents are no roots, before 5.3 either (T8). */
 static void old_arrays(void **state)
 {
 	(void)state;
