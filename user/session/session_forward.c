@@ -50,7 +50,7 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 /* Heap events leave room for the records that explain them. */
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
-	struct heap_event rec = *ev;
+	struct heap_event rec;
 
 	session_lent_event(s, p, ev);
 	heap_add_thread(p->heap, ev->h.tid);
@@ -62,9 +62,12 @@ int session_forward_event(struct session *s, struct process *p, const struct hea
 		return 0;
 	}
 	session_forward_count(ev, &p->sent_allocs, &p->sent_frees);
-	if (HAS_SAMPLES)
+	if (HAS_SAMPLES) {
+		rec = *ev;
 		rec.h.distance = heap_sample_drawn(p->heap, ev);
-	recorder_event(s->recorder, &rec.h, sizeof(rec));
+		ev = &rec;
+	}
+	recorder_event(s->recorder, &ev->h, sizeof(*ev));
 	return 0;
 }
 

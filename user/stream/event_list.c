@@ -291,7 +291,7 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 		fputs(" within", l->out);
 	else if (rec->kind != EVENT_FREE && rec->flags & EVENT_RETRY)
 		fputs(" retry", l->out);
-	else if (rec->kind == EVENT_REALLOC_END && rec->flags & EVENT_UNSAMPLED)
+	else if (!IS_AGENT && rec->kind == EVENT_REALLOC_END && rec->flags & EVENT_UNSAMPLED)
 		fputs(" unsampled", l->out);
 	if (rec->kind == EVENT_FREE && !is_unmap && ev->size)
 		fprintf(l->out, " size=%" PRIu64, ev->size);

@@ -31,14 +31,14 @@ _Static_assert(offsetof(struct stream_module, build_id_len) ==
 /* Fields are written in this order, which is part of the format: append only. */
 
 static const struct stream_field hello_fields[] = {
-	NUMBER(stream_hello, id),	    NUMBER(stream_hello, part),
-	NUMBER(stream_hello, role),	    NUMBER(stream_hello, features),
-	NUMBER(stream_hello, time_shift),   NUMBER(stream_hello, mono_ns),
-	NUMBER(stream_hello, real_ns),	    NUMBER(stream_hello, start_ns),
-	NUMBER(stream_hello, depth),	    NUMBER(stream_hello, wants_scan),
-	STRING(stream_hello, producer),	    STRING(stream_hello, backend),
+	NUMBER(stream_hello, id),	    NUMBER(stream_hello, part),	      NUMBER(stream_hello, role),
+	NUMBER(stream_hello, features),	    NUMBER(stream_hello, time_shift), NUMBER(stream_hello, mono_ns),
+	NUMBER(stream_hello, real_ns),	    NUMBER(stream_hello, start_ns),   NUMBER(stream_hello, depth),
+	NUMBER(stream_hello, wants_scan),   STRING(stream_hello, producer),   STRING(stream_hello, backend),
 	STRING(stream_hello, machine),	    STRING(stream_hello, release),
+#if !IS_AGENT
 	NUMBER(stream_hello, sample_bytes),
+#endif
 };
 
 static const struct stream_field function_fields[] = {
