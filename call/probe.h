@@ -28,7 +28,9 @@ static inline bool alloc_kind_ends_heap(u8 kind)
 
 static inline bool alloc_kind_releases(u8 kind)
 {
-	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP || alloc_kind_ends_heap(kind);
+	const u32 kinds = 1 << ALLOC_FREE | 1 << ALLOC_MUNMAP | 1 << ALLOC_DESTROY | 1 << ALLOC_DELETE;
+
+	return kinds >> (kind & 31) & 1;
 }
 
 enum probe_flag {

@@ -289,8 +289,10 @@ static int serve_books_judge(struct serve *s, struct serve_books *n, const struc
 	n->max_pause_ns = l->max_pause_ns;
 	n->pause_ns = l->pause_ns;
 	n->is_copied = l->is_copied;
-	n->is_partial = l->is_partial;
-	n->books = l->books;
+	if (!IS_AGENT) {
+		n->is_partial = l->is_partial;
+		n->books = l->books;
+	}
 	return l->err;
 }
 

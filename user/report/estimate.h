@@ -35,7 +35,9 @@ void estimate_json_row(struct json *j, const struct heap *h, const struct heap_r
 /* @text, with ~ before it if it is an estimate. */
 static inline struct human estimate_if(bool is_estimate, struct human text)
 {
-	return HAS_SAMPLES && is_estimate ? estimate_mark(&text) : text;
+	if (HAS_SAMPLES && is_estimate)
+		text = estimate_mark(&text);
+	return text;
 }
 
 static inline struct human estimate_of(const struct heap *h, struct human text)
@@ -46,7 +48,7 @@ static inline struct human estimate_of(const struct heap *h, struct human text)
 /* As human_bytes(), human_count(), human_lost(). */
 static inline struct human estimate_bytes(const struct heap *h, u64 bytes)
 {
-	return estimate_of(h, human_bytes(bytes));
+	return HAS_SAMPLES ? estimate_of(h, human_bytes(bytes)) : human_bytes(bytes);
 }
 
 /* As human_bytes_exact(); no estimate is exact. */
@@ -57,7 +59,7 @@ static inline struct human estimate_bytes_exact(const struct heap *h, u64 bytes)
 
 static inline struct human estimate_count(const struct heap *h, u64 n)
 {
-	return estimate_of(h, human_count(n));
+	return HAS_SAMPLES ? estimate_of(h, human_count(n)) : human_count(n);
 }
 
 static inline struct human_lost estimate_lost(const struct heap *h, u64 bytes, u64 blocks, u64 more_bytes,

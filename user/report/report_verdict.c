@@ -291,7 +291,7 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 	/* An attach sees only the blocks that come later, unless the books have all. */
 	if (!p->target->is_started && !p->is_replaced && !leaks_by_books(p->leaks)) {
 		verdict_add(v, " among blocks since the attach");
-		if (!p->target->has_exited && !r->is_broken_off && !r->is_elsewhere)
+		if (!IS_AGENT && !p->target->has_exited && !r->is_broken_off && !r->is_elsewhere)
 			verdict_add(v, " (older ones: heaptap scan %d%s)", (int)p->target->pid,
 				    r->goes_on ? " after this trace" : "");
 	}
