@@ -5,7 +5,8 @@
 price.py HEAPTAP SERVER SECONDS ROUNDS: for the program SERVER (tests/bench/server.c), redis-server under SETs, and a
 backend of PostgreSQL under pgbench -S a line "NAME TOLD TRUE", in per cent of the program's CPU time, medians of ROUNDS.
 The true one is what CPU time per request grows by while heaptap is attached (--backend bpf), as a part of it; SECONDS
-untraced and as many traced take turns, on one process. Programs that are not installed have no line.
+untraced and as many traced take turns, on one process. A price below 20 % is not told: 0. Programs that are not installed
+have no line.
 """
 import contextlib
 import glob
@@ -58,7 +59,7 @@ def traced(heaptap, pid, count, seconds):
         spent = per_request(pid, count, seconds)
         tap.send_signal(signal.SIGINT)
         tap.wait()
-        return spent, json.loads(text_of(report))["cost"]["probes_permille"] / 1000
+        return spent, json.loads(text_of(report))["cost"].get("probes_permille", 0) / 1000
 
 
 def measure(heaptap, pid, count, seconds, rounds):
