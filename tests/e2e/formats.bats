@@ -335,6 +335,9 @@ stripped() {
 	diff mapped <(listed recorded.json)
 	"$HEAPTAP" report -q -o plain.json r.heaptap
 	jq -e '.processes[0] | has("libraries") | not' plain.json
+	# The process of a recording is of another time.
+	jq -e '.processes[0].verdict | test("since the attach .older ones: heaptap scan")' "$report"
+	jq -e '.processes[0].verdict | test("since the attach;")' plain.json
 }
 
 @test "formats: callers by file: the sums are those of the process, in text and JSON" {

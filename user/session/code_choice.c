@@ -75,8 +75,8 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 			 pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
 			 code_share(l).text);
 	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
-		info("auto: bpf: %s (pid %d): %s call%s a second cost it little", pace->comm, (int)pace->pid,
-		     human_count(rate).text, rate == 1 ? "" : "s");
+		info("auto: bpf: %s (pid %d): %s call%s a second cost it %s", pace->comm, (int)pace->pid,
+		     human_count(rate).text, rate == 1 ? "" : "s", rate ? "little" : "nothing");
 	else
 		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
 		     (int)pace->pid, human_count(rate).text, probes_share(l).text);

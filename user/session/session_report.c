@@ -370,7 +370,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .between = session_has_span(s) ? &s->span : NULL,
 			    .is_broken_off = s->is_damaged ||
 					     (told && told->is_broken_off && told->is_broken_off(s->source)),
-			    .is_elsewhere = told,
+			    .is_elsewhere = told || s->is_replayed,
 			    .goes_on = !told && !s->is_replayed && !s->stop_ns,
 			    .modules = s->modules },
 	};
