@@ -32,7 +32,7 @@ json() {
 @test "doctor: root has the bpf backend, and text and JSON agree" {
 	need_bpf
 	run -0 "$HEAPTAP" doctor
-	[[ "$output" == "heaptap works here"*"Backend: bpf"* ]]
+	[[ "$output" == "heaptap works here"*"Backend: bpf"* ]] || { echo "$output"; return 1; }
 	[[ "$output" == *"BPF maps and programs          yes"* ]]
 	"$HEAPTAP" doctor --json >"$out"
 	[ "$(json "$out" schema)" = '"heaptap-doctor/1"' ]
