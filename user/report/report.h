@@ -103,7 +103,7 @@ struct report {
 	struct report_window window;
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
-	/* The report ends before the trace does; its processes are another machine's, or of another time; they are still traced. */
+	/* The report ends before the trace does; its processes are of another machine or time; are still traced. */
 	bool is_broken_off, is_elsewhere, goes_on;
 	bool is_short; /* there was no memory for more: without names, and the text without most callers */
 
