@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <grp.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include "bpf/event.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
+#include "user/target/exit_status.h"
 #include "user/target/module.h"
 #include "user/target/target.h"
 #include "tests/unit/skip.h"
@@ -76,6 +78,49 @@ static void life_of_a_target(void **state)
 	assert_false(target_is_alive(t));
 	assert_refused(c.pid, NULL, -ESRCH, "no such process");
 	target_free(t);
+}
+
+/* How @t has ended, as user @uid sees it who has no rights; 255 = that user does not see it. */
+static int seen_by(uid_t uid, const struct target *t)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (!pid)
+		_exit(setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)
+			      ? 254
+			      : target_exit_status(t) & 0xff);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+/* 0 is a status like others, to who may see it. */
+static void status_of_a_zombie(void **state)
+{
+	(void)state;
+	for (int status = 0; status < 2; status++) {
+		struct target *t = NULL;
+		siginfo_t si;
+		int hold[2];
+		pid_t pid;
+		char c;
+
+		assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+		pid = fork();
+		if (!pid) {
+			close(hold[1]);
+			_exit(read(hold[0], &c, 1) ? 99 : status);
+		}
+		close(hold[0]);
+		assert_int_equal(target_new(&t, pid), 0);
+		close(hold[1]);
+		assert_int_equal(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+		assert_int_equal(target_exit_status(t), status << 8);
+		if (!geteuid())
+			assert_int_equal(seen_by(65534, t), 255);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		target_free(t);
+	}
 }
 
 /* A child as it was at its fork, as what it executes, and when it has gone (A14, A16). */
@@ -429,7 +474,8 @@ static void files_of_allocators(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(life_of_a_target),   cmocka_unit_test(reused_number),
+		cmocka_unit_test(life_of_a_target),
+		cmocka_unit_test(status_of_a_zombie),   cmocka_unit_test(reused_number),
 		cmocka_unit_test(refused_self),	      cmocka_unit_test(refused_kernel_thread),
 		cmocka_unit_test(refused_nonsense),   cmocka_unit_test(refused_thread),
 		cmocka_unit_test(headless),	      cmocka_unit_test(find_by_number),
