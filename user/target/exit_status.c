@@ -23,7 +23,7 @@ static const unsigned long get_info = _IOWR(0xff, 11, struct pidfd_status);
 
 /*
  * The kernel shows a zombie's status as 0 to who may not trace it. Its user namespace is shown with the same right
- * (proc_ns_readlink() and do_task_stat() of fs/proc), and is there until somebody waits for it.
+ * (fs/proc/array.c and fs/proc/namespaces.c of Linux 6.1), and is there until somebody waits for it.
  */
 static bool may_see_status(pid_t pid)
 {

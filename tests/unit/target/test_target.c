@@ -475,13 +475,20 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(life_of_a_target),
-		cmocka_unit_test(status_of_a_zombie),   cmocka_unit_test(reused_number),
-		cmocka_unit_test(refused_self),	      cmocka_unit_test(refused_kernel_thread),
-		cmocka_unit_test(refused_nonsense),   cmocka_unit_test(refused_thread),
-		cmocka_unit_test(headless),	      cmocka_unit_test(find_by_number),
-		cmocka_unit_test(find_by_name),	      cmocka_unit_test(never_finds_itself),
-		cmocka_unit_test(children),	      cmocka_unit_test(new_code),
-		cmocka_unit_test(unmapped_meanwhile), cmocka_unit_test(files_of_allocators),
+		cmocka_unit_test(status_of_a_zombie),
+		cmocka_unit_test(reused_number),
+		cmocka_unit_test(refused_self),
+		cmocka_unit_test(refused_kernel_thread),
+		cmocka_unit_test(refused_nonsense),
+		cmocka_unit_test(refused_thread),
+		cmocka_unit_test(headless),
+		cmocka_unit_test(find_by_number),
+		cmocka_unit_test(find_by_name),
+		cmocka_unit_test(never_finds_itself),
+		cmocka_unit_test(children),
+		cmocka_unit_test(new_code),
+		cmocka_unit_test(unmapped_meanwhile),
+		cmocka_unit_test(files_of_allocators),
 	};
 
 	child_main(argc, argv);
