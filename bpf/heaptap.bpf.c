@@ -240,7 +240,8 @@ static __always_inline int wait_at_end(void)
 	struct process_state *process = process_of(pid);
 	u64 end_ns = bpf_ktime_get_ns() + TRACER_WAIT_NS;
 
-	if (!state.is_on || !process || process->is_ending || thread_is_ptraced(true))
+	/* Children may be many and short: they do not wait. */
+	if (!state.is_on || !process || process->is_ending || process->is_followed || thread_is_ptraced(true))
 		return 0;
 	process->is_ending = 1;
 	if (send_process(EVENT_MAPS, EVENT_ENDING, pid, process->epoch, process->execs))

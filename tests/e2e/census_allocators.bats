@@ -310,6 +310,9 @@ by_books() {
 	run "$HEAPTAP" doctor "$TARGET"
 	[[ $output == *'no census: it has tcmalloc, whose books heaptap cannot read'* ]]
 	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = null ]
+	attached "$TARGET"
+	detach
+	jq -e '.processes[0].verdict | test("since the attach .no census can judge older ones.")' "$report"
 	untouched "$TARGET"
 }
 

@@ -292,17 +292,18 @@ every_kind_of() {
 
 # bats test_tags=full
 @test "leaks: attach: a process that ends is judged at its end, as under run" {
-	local backend
+	local how
 	with_bpf_only "a process that calls _exit() is waited for by BPF"
 	unset HEAPTAP_NO_CODE
-	for backend in bpf inline; do
+	for how in "bpf" "inline" "bpf -f" "inline -f"; do
 		kinds
-		patient -b "$backend" "$TARGET"
+		# shellcheck disable=SC2086
+		patient -b $how "$TARGET"
 		built
 		tell
 		ended "$TARGET" 3
 		ended "$TAP" 0
-		judged || { echo "by $backend"; return 1; }
+		judged || { echo "by $how"; return 1; }
 		is .scan.partial true
 		is .exit.code 3
 	done

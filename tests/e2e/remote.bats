@@ -68,17 +68,18 @@ reports_allocs() {
 }
 
 @test "remote: an attached process that ends is held until its verdict has come" {
-	local backend
-	for backend in bpf ptrace; do
+	local how
+	for how in "bpf" "bpf -f" "ptrace"; do
 		kinds
-		serving --backend "$backend" "$TARGET"
+		# shellcheck disable=SC2086
+		serving --backend $how "$TARGET"
 		watching "unix:$SOCKET"
 		built
 		tell
 		ended "$TARGET" 3
 		ended "$TAP" 0
 		ended "$SERVE" 0
-		[ "$(field '.scan.definite.blocks')" -eq 10 ] || { echo "by $backend"; return 1; }
+		[ "$(field '.scan.definite.blocks')" -eq 10 ] || { echo "by $how"; return 1; }
 		is .exit.code 3
 	done
 }

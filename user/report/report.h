@@ -55,21 +55,21 @@ struct report_process {
 	const struct wrappers *wrappers;	  /* of the allocator; NULL = not known */
 	const struct report_residence *residence; /* user/report/report_residence.h; NULL = not known */
 
-	/* Remarks for readers of the numbers: one sentence each, no full stop. Every format shows them. */
+	/* Remarks for readers of the numbers, in every format: one sentence each, no full stop. */
 	const char *const *notes;
 	size_t nr_notes;
 
 	bool is_replaced; /* it executed a program, which is another process of the report */
 	bool has_unseen;  /* calls were left out on purpose: a pause, a filter */
+	bool lacks_books; /* no census can read its allocator */
 };
 
 struct report_options {
 	/* Which callers, in which order. The last three say which live blocks count for them. */
 	const struct report_key *sort; /* NULL = live-bytes */
-	u32 top, only;		/* callers in the text, 0 = all; id + 1 of the one that is wanted, 0 = all */
-	bool want_leaked;	/* lists of blocks: only those that the last verdict calls leaked */
-	u64 min_size, max_size; /* bytes, both included; max_size 0 = no limit */
-	u64 older_ns;		/* at least so old */
+	u32 top, only;	  /* callers in the text, 0 = all; id + 1 of the one that is wanted, 0 = all */
+	bool want_leaked; /* lists of blocks: only those that the last verdict calls leaked */
+	u64 min_size, max_size, older_ns; /* bytes, both included, max_size 0 = no limit; at least so old */
 	/* The look of the text. */
 	u32 width;		   /* columns of a line where there is a choice, 0 = 80 */
 	bool color, verbose;	   /* verbose: full paths, nothing folded */
@@ -136,7 +136,7 @@ const struct stack *report_stack(const struct report_process *p, const struct re
  */
 int report_threads(const struct report_process *p, struct scan_sum **live) __must_check;
 
-/* Calls of all functions that have the name of row @fn; 0 if an earlier row has that name. */
+/* Calls of all functions with the name of row @fn; 0 if an earlier row has it. */
 u64 report_calls(const struct heap *heap, u16 fn);
 
 /* Events of @p that were lost before they were entered, and entries that the heap lost. */

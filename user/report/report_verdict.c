@@ -291,7 +291,9 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 	/* An attach sees only the blocks that come later, unless the books have all. */
 	if (!p->target->is_started && !p->is_replaced && !leaks_by_books(p->leaks)) {
 		verdict_add(v, " among blocks since the attach");
-		if (!IS_AGENT && !p->target->has_exited && !r->is_broken_off && !r->is_elsewhere)
+		if (!IS_AGENT && p->lacks_books)
+			verdict_add(v, " (no census can judge older ones)");
+		else if (!IS_AGENT && !p->target->has_exited && !r->is_broken_off && !r->is_elsewhere)
 			verdict_add(v, " (older ones: heaptap scan %d%s)", (int)p->target->pid,
 				    r->goes_on ? " after this trace" : "");
 	}
@@ -305,6 +307,11 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 		verdict_add(v, "; ");
 		verdict_add_sum(v, p, unsure);
 		verdict_add(v, " unsure");
+	}
+	if (!IS_AGENT && p->leaks->suppressed.blocks) {
+		verdict_add(v, "; ");
+		verdict_add_sum(v, p, &p->leaks->suppressed);
+		verdict_add(v, " suppressed");
 	}
 	return err;
 }

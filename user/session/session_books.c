@@ -2,6 +2,8 @@
 /* Gives the scan of a sampled process the list of all its blocks. */
 #include "user/session/session_books.h"
 
+#include <errno.h>
+
 #include "user/census/census.h"
 #include "user/heap/heap_sample.h"
 #include "user/lib/log.h"
@@ -25,4 +27,15 @@ void session_books_init(struct session_books *b, const struct process *p, struct
 void session_books_fini(struct session_books *b)
 {
 	census_lister_free(b->census);
+}
+
+bool session_lacks_books(struct process *p)
+{
+	const char *name;
+
+	if (!p->has_asked_for_books) {
+		p->has_asked_for_books = true;
+		p->lacks_books = census_look(&name, p->target->pid, p->target->is_32bit ? 4 : 8) == -ENOENT;
+	}
+	return p->lacks_books;
 }

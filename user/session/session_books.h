@@ -19,3 +19,9 @@ struct session_books {
  */
 void session_books_init(struct session_books *b, const struct process *p, struct leaks_options *lo);
 void session_books_fini(struct session_books *b);
+
+/*
+ * Are the books of @p's allocator such that no census can read them? The memory of @p is read when this is asked for
+ * the first time, and nothing is stopped. False also if it cannot be read (any more).
+ */
+bool session_lacks_books(struct process *p);

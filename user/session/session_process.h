@@ -91,7 +91,8 @@ struct process {
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */
 	size_t nr_reported;
-	bool is_judged; /* it had a verdict: sums of the last one */
+	bool is_judged;			       /* it had a verdict: sums of the last one */
+	bool has_asked_for_books, lacks_books; /* session_lacks_books() */
 	struct scan_sums judged;
 	char end_note[320]; /* it ended without a verdict of its last state; "" = nothing is known of that */
 };

@@ -16,6 +16,7 @@
 #include "user/report/report.h"
 #include "user/report/wrappers.h"
 #include "user/scan/leaks_suppress.h"
+#include "user/session/session_books.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
@@ -265,6 +266,9 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	runtime = IS_AGENT || out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)
 		describe_note(p, out, runtime);
+	if (!IS_AGENT && out->leaks && !p->target->is_started && !process_is_over(p) && !session_told(s) &&
+	    !s->is_replayed)
+		out->lacks_books = session_lacks_books(p);
 	if (out->leaks)
 		out->ending = session_ending_note(p);
 	if (out->ending)

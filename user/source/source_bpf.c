@@ -302,8 +302,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		s->config.max_followed = 0;
 	}
 	/* A thread that waits has one CPU, and heaptap needs another one. */
-	s->config.waits_at_end =
-		options->wants_end && !s->config.max_followed && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	s->config.waits_at_end = options->wants_end && sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	s->config.has_chosen = find_chosen(s, &chosen);
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.has_numbers = options->taker != NULL;

@@ -23,6 +23,16 @@ static void verdict_comes_first(void **state)
 	write_report(report_text);
 	starts("no leaks among blocks since the attach (older ones: heaptap scan 1234);\n"
 	       "    100.6 KiB live in 4 blocks\n");
+	process.lacks_books = true;
+	write_report(report_text);
+	starts("no leaks among blocks since the attach (no census can judge older ones);\n"
+	       "    100.6 KiB live in 4 blocks\n");
+	process.lacks_books = false;
+	leaks.suppressed = (struct scan_sum){ .blocks = 2, .bytes = 3072 };
+	write_report(report_text);
+	starts("no leaks among blocks since the attach (older ones: heaptap scan 1234);\n"
+	       "    3,072 B in 2 blocks suppressed; 100.6 KiB live in 4 blocks\n");
+	leaks.suppressed = (struct scan_sum){ 0 };
 	report.goes_on = true;
 	write_report(report_text);
 	starts("no leaks among blocks since the attach (older ones: heaptap scan 1234 after this\n"
