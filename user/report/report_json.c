@@ -530,6 +530,8 @@ void report_json_head(struct json *j, const struct report *r)
 	json_u64(j, "duration_ns", r->duration_ns);
 	if (HAS_SAMPLES && report_sample_bytes(r))
 		json_u64(j, "sample_bytes", report_sample_bytes(r));
+	else
+		json_null(j, "sample_bytes");
 	json_bool(j, "broken_off", r->is_broken_off);
 	json_window(j, &r->window);
 	json_between(j, r->between);
