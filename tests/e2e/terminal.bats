@@ -18,7 +18,8 @@ on_terminal() {
 	local columns=$1
 	shift
 	SHELL=/bin/bash script -qec "stty cols $columns; '$HEAPTAP' $*" /dev/null </dev/null >shown 2>&1
-	tr -d '\r' <shown >shown.plain
+	# A slow machine has a status line first, which what comes then overwrites.
+	sed 's/\r*$//; s/.*\r//' <shown >shown.plain
 	shown=$(sed 's/\x1b\[[0-9;]*m//g' shown.plain)
 	[ "$(grep -c . <<<"$shown")" -gt 20 ]
 }
