@@ -439,7 +439,7 @@ json() { jq -r "$@" "$report"; }
 		'__attribute__((noinline)) void lose(void) { p = malloc(7); p = 0; p = malloc(7); p = 0; p = malloc(7); p = 0; }' \
 		'int main(void) { lose(); }' >work.c
 	gcc -g -O0 -o work work.c
-	script -qec "stty cols 80; '$HEAPTAP' run --color never ./work" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	script -qec "stty cols 80; '$HEAPTAP' run --color never ./work" /dev/null </dev/null 2>&1 | as_seen >shown
 	grep -qx '1 caller with leaks' shown
 	grep -qx '#1   21 B leaked in 3 blocks, by malloc' shown
 	grep -qx ' *lose (work.c:3) < main' shown
@@ -449,20 +449,20 @@ json() { jq -r "$@" "$report"; }
 @test "answer: a census and a diff fit a screen, and lost blocks of one kind are one line" {
 	kinds
 	built
-	script -qec "stty cols 60; '$HEAPTAP' scan --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	script -qec "stty cols 60; '$HEAPTAP' scan --color never $TARGET" /dev/null </dev/null 2>&1 | as_seen >shown
 	[ "$(grep -c -E '^(Sizes|Arenas|Verdicts)' shown)" -eq 0 ]
 	grep -q 'More rows and tables' shown
 	"$HEAPTAP" scan "$TARGET" >piped
 	grep -q '^Sizes of live blocks' piped
 	[ "$(wc -l <shown)" -lt "$(wc -l <piped)" ]
 	# A long one has the answer at its end again.
-	script -qec "stty cols 80; '$HEAPTAP' scan -v --color never $TARGET" /dev/null </dev/null 2>&1 | tr -d '\r' >long
+	script -qec "stty cols 80; '$HEAPTAP' scan -v --color never $TARGET" /dev/null </dev/null 2>&1 | as_seen >long
 	[ "$(wc -l <long)" -gt 24 ]
 	[ "$(sed -n '/^$/h;/^$/!H;${x;p}' long | unbroken)" = " $(sed -n '/^leaks/,/^$/p' long | sed '/^$/q' | unbroken)" ] || { cat long; return 1; }
 	[ "$(grep -c '^leaks ' piped)" = 1 ]
 	"$HEAPTAP" run -q -o a.json -- "$T/step"
 	"$HEAPTAP" run -q -o b.json -- "$T/leak_kinds"
-	script -qec "stty cols 80; '$HEAPTAP' diff a.json b.json" /dev/null </dev/null 2>&1 | tr -d '\r' >shown
+	script -qec "stty cols 80; '$HEAPTAP' diff a.json b.json" /dev/null </dev/null 2>&1 | as_seen >shown
 	[ "$(awk '{ n = length($0); if (n > most) most = n } END { print most }' shown)" -le 80 ]
 	[ "$(grep -c '^#' shown)" -eq 3 ]
 	grep -q 'All callers with their stacks: -n 0' shown

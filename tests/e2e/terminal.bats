@@ -18,8 +18,7 @@ on_terminal() {
 	local columns=$1
 	shift
 	SHELL=/bin/bash script -qec "stty cols $columns; '$HEAPTAP' $*" /dev/null </dev/null >shown 2>&1
-	# A slow machine has a status line first, which what comes then overwrites.
-	sed 's/\r*$//; s/.*\r//' <shown >shown.plain
+	as_seen <shown >shown.plain
 	shown=$(sed 's/\x1b\[[0-9;]*m//g' shown.plain)
 	[ "$(grep -c . <<<"$shown")" -gt 20 ]
 }
@@ -119,7 +118,7 @@ too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [
 }
 
 @test "terminal: without -n the answer, three callers and the way on fit into 24 lines of 80 columns" {
-	SHELL=/bin/bash script -qec "stty cols 80; '$HEAPTAP' report r.heaptap" /dev/null </dev/null 2>&1 | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' >shown
+	SHELL=/bin/bash script -qec "stty cols 80; '$HEAPTAP' report r.heaptap" /dev/null </dev/null 2>&1 | as_seen | sed 's/\x1b\[[0-9;]*m//g' >shown
 	[ "$(wc -l <shown)" -le 24 ]
 	[ "$(widest <shown)" -le 80 ]
 	head -2 shown | unbroken | grep -q '^leaks 1,442 B in 10 blocks, and with them 848 B in 13, the largest part from sharing_head (kinds)'

@@ -147,6 +147,9 @@ ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
 has_used() { [ "$(ticks "$1")" -ge "$2" ]; }
 
+# as_seen: what a terminal shows of standard input: a status line is overwritten by what comes after it
+as_seen() { sed 's/\r*$//; s/.*\r//'; }
+
 # unbroken: a text report in one line, with one blank where it had blanks and line breaks
 unbroken() { tr -s ' \n' ' '; }
 
