@@ -400,6 +400,7 @@ json() { jq -r "$@" "$report"; }
 	rm -f "/tmp/perf-$(jq '.processes[0].pid' r.json).map"
 	jq -e '[.processes[0].stacks[] | select(.place == "rememberBuffers (a.js:2)")] | length > 0' r.json
 	jq -e --arg f "$PWD/a.js" '[.processes[0].stacks[].frames[] | select(.function == "rememberBuffers" and .file == $f and .line == 2)] | length > 0' r.json
+	jq -e '.functions | any(.name == "rememberBuffers" and .language == "javascript") and any(.language == "native")' r.json
 	grep -q ';rememberBuffers;' r.folded
 }
 

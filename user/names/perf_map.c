@@ -236,6 +236,7 @@ static void perf_split_node(struct perf_name *name)
 
 		if (name->function_len <= len || strncmp(name->function, kinds[i], len) != 0)
 			continue;
+		name->language = "javascript";
 		name->function += len;
 		name->function_len -= len;
 		while (name->function_len > 1 && strchr("~*^+-", *name->function))
@@ -259,6 +260,7 @@ static void perf_split_python(struct perf_name *name)
 
 	if (name->function_len <= 4 || strncmp(name->function, "py::", 4) != 0)
 		return;
+	name->language = "python";
 	name->function += 4;
 	name->function_len -= 4;
 	colon = memchr(name->function, ':', name->function_len);
@@ -287,7 +289,9 @@ bool perf_map_find(const struct perf_map *m, u64 addr, struct perf_name *name)
 			best = &m->list[i];
 	if (!best)
 		return false;
-	*name = (struct perf_name){ .function = best->name, .function_len = best->len };
+	*name = (struct perf_name){ .function = best->name,
+				    .function_len = best->len,
+				    .language = "compiled" };
 	perf_split_node(name);
 	perf_split_python(name);
 	return name->function_len != 0;

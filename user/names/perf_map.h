@@ -12,7 +12,8 @@ struct perf_map;
 struct perf_name {
 	const char *function, *file; /* file NULL = unknown */
 	size_t function_len, file_len;
-	u32 line; /* 0 = unknown */
+	u32 line;	      /* 0 = unknown */
+	const char *language; /* static: "javascript", "python", "compiled" = that of another runtime */
 };
 
 /*

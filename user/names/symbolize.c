@@ -488,7 +488,8 @@ static int look_up_compiled(struct symbolizer *s, u64 addr, struct named_place *
 	if (!symbol)
 		return -ENOMEM;
 	*symbol = (struct symbol){ .function = keep_text(s, name.function, name.function_len),
-				   .line = name.line };
+				   .line = name.line,
+				   .language = name.language };
 	if (name.file)
 		symbol->file = keep_text(s, name.file, name.file_len);
 	if (!symbol->function || (name.file && !symbol->file))

@@ -14,6 +14,8 @@ struct symbol {
 	bool is_inlined;      /* into the next one */
 	const char *linked;   /* name of the function for linkers; NULL = that of function */
 	u32 start_line;	      /* where the function is declared; 0 = unknown */
+	const char
+		*language; /* of compiled code in no file, static: perf_name.language; NULL = native code */
 };
 
 struct symbolizer_options {

@@ -14,7 +14,8 @@
 enum { NONE = UINT32_MAX /* no function, no file */, FOLD_ITEMS = 2 };
 
 struct table_function {
-	u32 name, source; /* the key; NONE = unknown */
+	u32 name, source;     /* the key, with the next; NONE = unknown */
+	const char *language; /* static; NULL = native code */
 };
 
 struct table_module {
@@ -97,6 +98,7 @@ static int add_function(struct json_tables *t, const struct symbol *s, u32 *out)
 	err = json_tables_add_text(&t->names, s->function, &f.name);
 	if (!err)
 		err = json_tables_add_text(&t->sources, s->file, &f.source);
+	f.language = s->language;
 	return err || (!s->function && !s->file) ? err : json_tables_add_item(&t->functions, &f, out);
 }
 
@@ -195,6 +197,7 @@ static void json_tables_write_functions(struct json *j, const struct json_tables
 		json_object_begin(j, NULL);
 		json_tables_write_text(j, "name", &t->names, f->name);
 		json_tables_write_number(j, "source", f->source);
+		json_string(j, "language", f->language ? f->language : "native");
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -38,6 +38,14 @@ static void is_unnamed(u64 addr)
 	assert_false(perf_map_find(map, addr, &n));
 }
 
+static void is_of(u64 addr, const char *language)
+{
+	struct perf_name n;
+
+	assert_true(perf_map_find(map, addr, &n));
+	assert_string_equal(n.language, language);
+}
+
 static void lines_of_runtimes(void **state)
 {
 	(void)state;
@@ -56,6 +64,9 @@ static void lines_of_runtimes(void **state)
 	is_named(0x4008, "Lcom/example/Main;::main||0");
 	is_named(0x5008, "Builtin:ArrayPush||0");
 	is_named(0x6008, "~||0");
+	is_of(0x1000, "javascript");
+	is_of(0x3008, "python");
+	is_of(0x4008, "compiled");
 }
 
 /* Code is moved and thrown away: of several that have an address, the last line is right. */
