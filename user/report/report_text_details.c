@@ -269,8 +269,7 @@ void text_growth(struct text *t, const struct report_process *p, const char *bef
 	fputs(before, t->out);
 	line_begin(t, "growth");
 	if (has_hour)
-		report_text_details_item(t, "%c%s in the last hour", live < then ? '-' : '+',
-					 human_bytes(live < then ? then - live : live - then).text);
+		report_text_details_item(t, "%s in the last hour", human_change((s64)(live - then)).text);
 	if (rose)
 		report_text_details_item(t, "the low-water mark rose from %s to %s",
 					 human_bytes(g.before).text, human_bytes(g.after).text);

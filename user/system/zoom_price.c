@@ -6,14 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
 #include "user/session/session_code.h"
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
-
-#define SECOND_NS 1000000000ULL
 
 enum {
 	FAR_TOO_DEAR = 20, /* times the limit: not even the first verdict is worth that */
