@@ -218,7 +218,11 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
 	return err;
 }
 
-int html_named(struct html_tables *t, const char *name, u32 *node)
+/*
+ * Go from *@node, HTML_NONE for the start, to its child of the function @name, of which nothing else is known. Not in
+ * tables that html_stack() fills. 0 or -ENOMEM.
+ */
+static int html_named(struct html_tables *t, const char *name, u32 *node)
 {
 	u32 text;
 	int err = html_text(t, name, &text);
