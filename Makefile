@@ -370,7 +370,7 @@ check-headers:
 		$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot manual
+.PHONY: flow-picture faults gate deps-figures screenshot manual
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
 
@@ -380,14 +380,14 @@ deps-figures:                    ## write into HACKING.md how much deps and chec
 screenshot: all                  ## make doc/report.png: the HTML report on redis-server (root)
 	$(Q)doc/screenshot.sh $(abspath $(O))/heaptap doc/report.png
 
-faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
-	$(Q)tests/faults.sh >doc/faults.md
+faults:                          ## list the faults that tests try, with these tests
+	$(Q)tests/faults.sh
 
 manual: $(O)/heaptap             ## write the options of the program into the pages of man/
 	$(Q)man/options.sh $(abspath $(O))/heaptap man
 
-gate-doc:                        ## write the table of end-to-end tests in doc/testing.md
-	$(Q)GATE="$(GATE_TESTS)" ALL="$(TRACED_TESTS)" tests/gate.sh doc/testing.md
+gate:                            ## list how many tests of each file run in make check, by each source
+	$(Q)GATE="$(GATE_TESTS)" ALL="$(TRACED_TESTS)" tests/gate.sh
 
 STRIP    ?= strip
 DESTINATION = $(DESTDIR)$(prefix)

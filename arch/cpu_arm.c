@@ -7,7 +7,7 @@
 
 enum { NO_ITSTATE = (int)~0x0600fc00U };
 
-bool arm_is_thumb(const struct cpu_regs *regs)
+static bool arm_is_thumb(const struct cpu_regs *regs)
 {
 	return cpu_regs_word(regs, 4, ARM_CPSR) & ARM_THUMB;
 }

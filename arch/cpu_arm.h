@@ -43,7 +43,6 @@ struct arm_shifted {
 };
 
 u32 arm_reg(const struct cpu_insn *in, u32 nr); /* pc as the instruction sees it */
-bool arm_is_thumb(const struct cpu_regs *regs);
 bool arm_carry(const struct cpu_insn *in);
 
 /* Does condition @cond hold for the flags of status register @flags, or for those of the instruction? */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Makes doc/faults.md, on standard output, of tests/faults.tsv and of the fault ids that tests carry.
+# Prints the faults of tests/faults.tsv with the tests that carry their ids, as tables (make faults): test_NAME is a unit
+# test, fuzz_NAME a fuzzer, each other NAME is tests/e2e/NAME.bats (board: tests/arch/board.bats).
 # faults.sh --findings: instead one line for each id that a test cites and the table does not define, and for each row
 # of the table without a test and without a note that says how else it is tried.
 #
@@ -45,28 +46,6 @@ if [ "${1-}" = --findings ]; then
 		}' tests/faults.tsv -
 	exit
 fi
-
-cat <<'HEAD'
-# Faults and their tests
-
-Made by `make faults-doc` from `tests/faults.tsv` and the ids that tests carry.
-Change those and not this page.
-
-In every case:
-
-1. Exit status, output and final memory of the target are those of a run without heaptap.
-2. heaptap ends with a documented status, without a finding of a sanitizer, and within 5 s.
-3. Afterwards the code of the target equals its file, nobody traces or stops it, and no link or map
-   of heaptap is left.
-4. Seen plus reported lost is the true count.
-
-`make check-ptrace` runs the main tests again with breakpoints in place of BPF.
-
-The last column names the files of `tests/` that try the fault.
-`test_NAME` is a unit test, `fuzz_NAME` a fuzzer, and each other NAME is `tests/e2e/NAME.bats`
-(`board`: `tests/arch/board.bats`).
-`grep -rnE '[( ]A4[,)]' tests` finds each test of the fault A4.
-HEAD
 
 cited | awk -F '\t' '
 NR == FNR {

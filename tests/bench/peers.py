@@ -11,7 +11,8 @@ Each tool records all allocations of real programs with their stacks; rounds (5)
   report   time of the command that makes a text of them; "-" where the run itself writes it, or where there is no such command
 Each is a median; time and p99 with "(minimum-maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
 -k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. Remove
-the file to begin anew. -w FILE writes the programs that have all rounds between its lines <!-- peers --> and <!-- end -->.
+the file to begin anew. -w FILE writes time, p99 and memory of the programs that have all rounds, a row for each tool,
+between its lines <!-- peers --> and <!-- end -->.
 A tool or program that is not installed is named and left out."""
 
 import getopt
@@ -266,6 +267,20 @@ def table(runs, wanted, programs):
                 yield row(program, name, runs.get(program, name), runs.get(program, "alone"), start - starts["alone"])
 
 
+def by_tool(lines):
+    """The rows of table() as a row for each tool, with time and memory for each program."""
+    cells, programs, p99 = {}, [], {}
+    for program, tool, took, late, memory in (line.strip("| ").split(" | ")[:5] for line in lines if line.startswith("| ")):
+        if program not in programs:
+            programs.append(program)
+        cells.setdefault(tool, {})[program] = took + ("" if tool == "alone" else ", " + memory)
+        p99[tool] = late.strip() or p99.get(tool, "")
+    yield "| tool | %s | p99, ms |" % " | ".join(programs)
+    yield "|---|" + "---|" * len(programs) + "---|"
+    for tool, of in cells.items():
+        yield "| %s | %s | %s |" % (tool, " | ".join(of.get(program, "-") for program in programs), p99[tool])
+
+
 def installed(options):
     """The tools, and the programs, that are here and wanted."""
     wanted = {"alone": ([], {}, None)}
@@ -302,8 +317,8 @@ def main():
         print("peers.py: the time is over: the next call goes on")
     if done and "-w" in options:
         write_into(options["-w"], ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s." % (
-            os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), "",
-            "| program | tool | time, x alone | p99, ms | memory, MiB | output, MiB | report, s | rounds |", "|---|---|---|---|---|---|---|---|"] + lines)
+            os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), ""] +
+            list(by_tool(lines)) + [line for line in lines if not line.startswith("| ")])
     return 0
 
 

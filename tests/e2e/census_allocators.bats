@@ -325,8 +325,9 @@ by_books() {
 	[ "$status" -eq 0 ]
 	perl -e 'while (<>) {
 			my (undef, $shape, @cells) = map { s/^ | $//gr } split /\|/;
-			for (grep { / \/ / } @cells) {
+			for (grep { /\d/ } @cells) {
 				my ($run, $attach, $census) = split / \/ /;
+				$_ //= $run for $attach, $census;
 				$nr++;
 				$bad .= " $shape: $_" if abs($run - $census) > 2 || abs($run - $attach) > 5 || ($run < 98 && !/false/);
 			}

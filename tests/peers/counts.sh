@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Allocations, releases and bytes of programs of the distribution, by heaptap and by memcheck, as a table (root):
-# counts.sh [NAME...]. Both get the environment that memcheck makes, because programs copy it. Where numbers differ,
+# Allocations, releases and bytes of programs of the distribution, by heaptap and by memcheck (root): a table of those
+# that differ, and the names of the others. counts.sh [NAME...]. Both get the environment that memcheck makes, because programs copy it. Where numbers differ,
 # the oracle of tests/oracle counts in one run with heaptap. Fails if it counts otherwise than heaptap.
 set -euo pipefail
 
@@ -12,6 +12,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-peers.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 wrong=0
 compared=0
+equal=
 
 # NAME|PROGRAM ARGUMENT...: words are split, and nothing is expanded but $dir and $root.
 programs='
@@ -116,7 +117,8 @@ one() {
 	theirs=$(by_memcheck "$@" | tr ' ' ,)
 	compared=$((compared + 1))
 	if [ "$ours" = "$theirs" ] && [ "$lost" = 0 ]; then
-		why=equal
+		equal+="${equal:+, }$name"
+		return
 	elif by_oracle "$@"; then
 		why="${theirs//,/, }; the oracle counts as heaptap does"
 	else
@@ -143,5 +145,6 @@ while IFS='|' read -r name command; do
 	one "$name" "${words[@]}"
 done <<<"$programs"
 echo
+echo "Equal: $equal"
 echo "$compared programs, $wrong with differences that nothing explains"
 exit $((wrong > 0))

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Blocks for the census by what they begin with and who holds them. Says "ready", waits until standard input ends. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+
+#include "tests/targets/truth.h"
 
 enum { TEXTS = 50, ZEROS = 40, NUMBERS = 30, NODES = 20, HUGE = 2 << 20 };
 
@@ -25,14 +23,6 @@ __attribute__((noipa)) static void hide(void)
 	forbidden = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	*(void **)(forbidden + 4096) = calloc(1, 7777);
 	mprotect(forbidden, 65536, PROT_NONE);
-}
-
-__attribute__((noipa)) static void clear_stack(void)
-{
-	volatile char bytes[4096];
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = 0;
 }
 
 /* Memory of huge pages, where the kernel gives them. */
@@ -63,7 +53,7 @@ int main(void)
 	}
 	hide();
 	use_huge();
-	clear_stack();
+	scrub();
 	puts("ready\n</malloc>");
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)

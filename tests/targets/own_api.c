@@ -131,14 +131,6 @@ FN static void heap_user(void)
 	mi_heap_destroy(heap);
 }
 
-FN static void wipe(void)
-{
-	char bytes[4000];
-
-	memset(bytes, 0, sizeof(bytes));
-	__asm__ volatile("" : : "r"(bytes) : "memory");
-}
-
 int main(int argc, char **argv)
 {
 	const char *which = argc > 1 ? argv[1] : "my";
@@ -149,7 +141,7 @@ int main(int argc, char **argv)
 	truth_begin();
 	if (!strcmp(which, "mimalloc-heap")) {
 		heap_user();
-		wipe();
+		scrub();
 		return 0;
 	}
 	if (!strcmp(which, "mimalloc")) {
@@ -167,6 +159,6 @@ int main(int argc, char **argv)
 	}
 	if (f == &mine)
 		my_free(my_mallocx(1, 0));
-	wipe();
+	scrub();
 	return 0;
 }

@@ -102,14 +102,6 @@ FN static void loser(void)
 	keep(heap);
 }
 
-FN static void wipe(void)
-{
-	char bytes[4000];
-
-	memset(bytes, 0, sizeof(bytes));
-	__asm__ volatile("" : : "r"(bytes) : "memory");
-}
-
 int main(void)
 {
 	truth_begin();
@@ -120,6 +112,6 @@ int main(void)
 	expect("live 2 8 loser");
 	expect("unknown 0");
 	mi_free(mi_malloc(1));
-	wipe();
+	scrub();
 	return 0;
 }

@@ -3,9 +3,7 @@
  * planted ROUNDS [wait]: loses lists, trees and chains of blocks beside traffic and a live index, and prints how many
  * blocks, and bytes, are lost. wait: loses half of them, prints "half", and goes on after a line from stdin.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/targets/truth.h"
 
 enum { KEPT = 512, LIST = 40, DEPTH = 5, NODE = 120, BUFFER = 900 };
 
@@ -94,14 +92,6 @@ __attribute__((noinline)) static void rounds_of(long rounds)
 	(void)lost;
 }
 
-/* Old pointers on the stack would hold the last ones. */
-__attribute__((noinline)) static void clear_stack(void)
-{
-	volatile char room[16384];
-
-	memset((char *)room, 0, sizeof(room));
-}
-
 int main(int argc, char **argv)
 {
 	long rounds = argc > 1 ? atol(argv[1]) : 1;
@@ -109,7 +99,7 @@ int main(int argc, char **argv)
 
 	if (argc > 2) {
 		rounds_of(rounds / 2);
-		clear_stack();
+		scrub();
 		puts("half");
 		fflush(stdout);
 		if (!fgets(line, sizeof(line), stdin))
@@ -117,7 +107,7 @@ int main(int argc, char **argv)
 		rounds -= rounds / 2;
 	}
 	rounds_of(rounds);
-	clear_stack();
+	scrub();
 	printf("%lu %lu\n", nr_lost, bytes_lost);
 	fflush(stdout);
 	if (argc > 2 && !fgets(line, sizeof(line), stdin))

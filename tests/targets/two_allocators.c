@@ -4,13 +4,8 @@
  * "ready", and waits for ever.
  */
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define FN	__attribute__((noinline, noclone))
-#define keep(p) __asm__ volatile("" : "+r"(p) : : "memory")
+#include "tests/targets/truth.h"
 
 static void **first;
 
@@ -24,14 +19,6 @@ FN static void lose(void)
 	void *p = new_block();
 
 	keep(p);
-}
-
-FN static void scrub(void)
-{
-	volatile char dead[16384];
-
-	for (size_t i = 0; i < sizeof(dead); i++)
-		dead[i] = 0;
 }
 
 int main(int argc, char **argv)

@@ -14,7 +14,6 @@
 /* Copied from <elf.h>, which defines too many names to be included everywhere. */
 #define R_AARCH64_IRELATIVE 1032
 #define R_RISCV_IRELATIVE   58
-#define R_390_IRELATIVE	    61
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1

@@ -368,10 +368,7 @@ static int make_lists(struct growth_list *all, const struct census_baseline *b, 
 
 static void census_baseline_print_change(FILE *out, struct census_sum before, struct census_sum now)
 {
-	bool is_more = now.bytes >= before.bytes;
-	u64 bytes = is_more ? now.bytes - before.bytes : before.bytes - now.bytes;
-
-	fprintf(out, "%c%s, from %s to %s blocks", is_more ? '+' : '-', human_bytes(bytes).text,
+	fprintf(out, "%s, from %s to %s blocks", human_change((s64)(now.bytes - before.bytes)).text,
 		human_count(before.blocks).text, human_count(now.blocks).text);
 }
 

@@ -16,11 +16,11 @@
 #include "user/lib/human.h"
 #include "user/lib/wrap.h"
 #include "user/report/report_hint.h"
+#include "user/target/allocator_kind.h"
 
 enum {
 	MAX_FIRSTS = 20,    /* rows of first words, unless -n says otherwise: each string may have its own */
 	MIN_FREE = 1 << 20, /* bytes that are worth a way out */
-	MANY_ARENAS = 8,
 	DEFAULT_WIDTH = 80, /* columns */
 	BRIEF_ROWS = 3,	    /* of a table on a screen */
 };
@@ -189,16 +189,6 @@ static void census_text_print_memory(FILE *out, const struct census *c)
 			      0, whole);
 }
 
-/* How free pages go back to the kernel. */
-static const struct way_out {
-	const char *walker, *text;
-} ways_out[] = {
-	{ "glibc", "malloc_trim(0) gives them back" },
-	{ "jemalloc",
-	  "MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0 in the environment gives them back sooner" },
-	{ "mimalloc", "mi_collect(true) gives them back" },
-};
-
 /* The last block of the heap of brk keeps all memory below it, which glibc gives back at the end only. */
 static void print_pin(FILE *out, const struct census *c)
 {
@@ -221,18 +211,12 @@ static void print_pin(FILE *out, const struct census *c)
 /* Free memory that counts in RSS: who keeps it, and the way out. */
 static void print_free(FILE *out, const struct census *c)
 {
-	const char *text = "";
+	const char *text = allocator_way_out(c->blocks.walker->name);
 
 	if (!c->has_free_resident || c->free_resident < MIN_FREE)
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(ways_out); i++)
-		if (!strcmp(ways_out[i].walker, c->blocks.walker->name))
-			text = ways_out[i].text;
-	fprintf(out, "\nFree and resident (fragmentation): %s in whole pages%s%s%s\n",
-		human_bytes(c->free_resident).text, *text ? ": " : "", text,
-		c->blocks.nr_arenas > MANY_ARENAS && !strcmp(c->blocks.walker->name, "glibc")
-			? "; MALLOC_ARENA_MAX=2 in the environment makes fewer arenas"
-			: "");
+	fprintf(out, "\nFree and resident (fragmentation): %s in whole pages%s%s\n",
+		human_bytes(c->free_resident).text, text ? ": " : "", text ? text : "");
 	print_pin(out, c);
 }
 

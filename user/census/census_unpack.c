@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/file_at.h"
 #include "user/lib/unnamed_file.h"
 #include "user/lib/zero.h"
 
@@ -36,17 +37,8 @@ static int census_unpack_put(struct unpacking *u, size_t len)
 	if (len > u->room)
 		return -ENOSPC;
 	u->room -= len;
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pwrite(u->to, u->out + done, len - done, (off_t)u->nr);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENOSPC;
-		done += (size_t)n;
-		u->nr += (u64)n;
-	}
-	return 0;
+	u->nr += len;
+	return file_write_at(u->to, u->out, len, u->nr - len);
 }
 
 /* The bytes that a file may take: a part of the disk stays free for others. */

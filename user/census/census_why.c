@@ -11,7 +11,8 @@
 
 enum { MAX_SHOWN = 4, MAX_LISTED = 32 }; /* steps at each end of a chain: for people, for scripts */
 
-const char *census_state_of(const struct census *c, taddr_t addr)
+/* The owner of @addr in the allocator's words: "live", "free, in the cache of a thread", ... NULL = no block. */
+static const char *census_state_of(const struct census *c, taddr_t addr)
 {
 	static const char *const states[] = {
 		[CENSUS_LIVE] = "live",

@@ -11,6 +11,3 @@
 int census_why_text(FILE *out, const struct census *c, struct census_names *n, taddr_t addr) __must_check;
 int census_why_json(struct json *j, const struct census *c, struct census_names *n,
 		    taddr_t addr) __must_check;
-
-/* The owner of @addr in the allocator's words: "live", "free, in the cache of a thread", ... NULL = no block. */
-const char *census_state_of(const struct census *c, taddr_t addr);

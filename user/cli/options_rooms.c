@@ -29,7 +29,7 @@ struct output_options options_output(const struct options *o)
 						    .gen_suppressions = o->gen_suppressions } };
 }
 
-struct recorder_options options_recorder(const struct options *o)
+static struct recorder_options options_recorder(const struct options *o)
 {
 	return (struct recorder_options){ .path = o->record,
 					  .is_list = o->events,
@@ -41,7 +41,7 @@ struct recorder_options options_recorder(const struct options *o)
 					  .keep = o->keep };
 }
 
-struct source_choice options_source(const struct options *o)
+static struct source_choice options_source(const struct options *o)
 {
 	return (struct source_choice){ .command = o->command->name,
 				       .backend = o->backend,

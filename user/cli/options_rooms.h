@@ -11,8 +11,6 @@
 #include "user/system/system.h"
 
 struct output_options options_output(const struct options *o);
-struct recorder_options options_recorder(const struct options *o);
-struct source_choice options_source(const struct options *o);
 struct session_options options_session(const struct options *o);
 struct control_times options_times(const struct options *o);
 /* @session and @output are borrowed too. */

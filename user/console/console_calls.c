@@ -33,7 +33,7 @@ enum { BREAKPOINT = 0 };
 #endif
 
 enum { CODE_BYTES = 8 };
-enum { FLUSH_NS = 50 * 1000 * 1000, SECOND_NS = 1000 * 1000 * 1000, MAX_WORD = 4096 };
+enum { FLUSH_NS = 50 * 1000 * 1000, MAX_WORD = 4096 };
 
 /* A function whose calls are printed. */
 struct console_calls {

@@ -85,7 +85,7 @@ static void on_line(char *line)
 	edit.line = line;
 }
 
-static char *next_word(const char *text, int state)
+static char *console_edit_next_word(const char *text, int state)
 {
 	const char *word;
 
@@ -100,7 +100,7 @@ static char **console_edit_complete(const char *text, int start, int end)
 {
 	(void)end;
 	rl_attempted_completion_over = edit.words(rl_line_buffer, start, "", 0) != NULL;
-	return rl_completion_matches(text, next_word);
+	return rl_completion_matches(text, console_edit_next_word);
 }
 
 static void keep_line(void *ctx, const char *line)

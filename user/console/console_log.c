@@ -29,7 +29,6 @@ enum {
 	MAX_RATE = 10000,
 	MAX_WAITING = 4096,
 	FLUSH_NS = 50 * 1000 * 1000,
-	SECOND_NS = 1000 * 1000 * 1000,
 };
 
 struct console_log {

@@ -9,6 +9,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/file_at.h"
 #include "user/scan/snapshot_make.h"
 
 #define STOP_NS (2 * 1000000000ULL)
@@ -87,24 +88,6 @@ int core_stop(struct core **out, pid_t pid, const struct core_options *options)
 	return 0;
 }
 
-int core_pwrite(int fd, const void *data, size_t len, u64 offset)
-{
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = pwrite(fd, p, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		p += n;
-		len -= (size_t)n;
-		offset += (u64)n;
-	}
-	return 0;
-}
-
 static Elf64_Phdr core_describe(const struct core_map *m, u64 skip, u64 len, bool is_in_file)
 {
 	const struct snapshot_map *map = m->map;
@@ -154,7 +137,7 @@ static int write_segments(const struct core *c, int fd, u64 notes_at, u64 notes_
 	*nr = 1;
 	for (size_t i = 0; i < c->nr_maps; i++)
 		*nr += describe_map(&c->maps[i], &list[*nr]);
-	return core_pwrite(fd, list, *nr * sizeof(*list), sizeof(Elf64_Ehdr));
+	return file_write_at(fd, list, *nr * sizeof(*list), sizeof(Elf64_Ehdr));
 }
 
 /* More segments than 16 bits can count are counted by a section header at @section_at. */
@@ -172,13 +155,13 @@ static int write_header(int fd, size_t nr, u64 section_at)
 			    .e_phnum = is_long ? PN_XNUM : (u16)nr,
 			    .e_shentsize = is_long ? sizeof(section) : 0,
 			    .e_shnum = is_long };
-	int err = is_long ? core_pwrite(fd, &section, sizeof(section), section_at) : 0;
+	int err = is_long ? file_write_at(fd, &section, sizeof(section), section_at) : 0;
 
 	memcpy(head.e_ident, ELFMAG, SELFMAG);
 	head.e_ident[EI_CLASS] = ELFCLASS64;
 	head.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? ELFDATA2MSB : ELFDATA2LSB;
 	head.e_ident[EI_VERSION] = EV_CURRENT;
-	return err ? err : core_pwrite(fd, &head, sizeof(head), 0);
+	return err ? err : file_write_at(fd, &head, sizeof(head), 0);
 }
 
 /* The headers come last, when it is known how much memory there is. A file that is cut off has none, and is no core. */
@@ -191,7 +174,7 @@ int core_write(struct core *c, int fd)
 	int err = core_notes(c, &notes, &len);
 
 	if (!err)
-		err = core_pwrite(fd, notes, len, notes_at);
+		err = file_write_at(fd, notes, len, notes_at);
 	if (!err)
 		err = core_write_memory(c, fd, notes_at + len);
 	if (!err)

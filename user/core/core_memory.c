@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/file_at.h"
 #include "user/lib/zero.h"
 #include "user/scan/snapshot_make.h"
 #include "user/scan/snapshot_memory.h"
@@ -223,7 +224,7 @@ static int core_memory_write_pages(struct memory_dump *d, const struct core_map 
 
 		part = run_of(d, data + at, len - at, &is_hole);
 		if (!is_hole)
-			err = core_pwrite(d->out, data + at, part, m->offset + (addr + at - m->start));
+			err = file_write_at(d->out, data + at, part, m->offset + (addr + at - m->start));
 	}
 	return err;
 }

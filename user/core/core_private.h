@@ -56,6 +56,3 @@ int core_choose_memory(struct core *c) __must_check;
 
 /* Write the memory to @fd from @offset on; fills the places of all maps. 0 or -errno. */
 int core_write_memory(struct core *c, int fd, u64 offset) __must_check;
-
-/* Write all of @data at @offset. 0 or -errno. */
-int core_pwrite(int fd, const void *data, size_t len, u64 offset) __must_check;

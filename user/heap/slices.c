@@ -16,7 +16,7 @@ enum {
 	ITEM_MAX = 5 * VARINT_MAX,
 };
 
-int slices_new(struct slices **out, struct budget *budget)
+static int slices_new(struct slices **out, struct budget *budget)
 {
 	struct slices *s = NULL;
 

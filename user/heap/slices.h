@@ -43,7 +43,6 @@ struct slices {
 	u32 nr_seen, max_seen;
 };
 
-int slices_new(struct slices **out, struct budget *budget) __must_check;
 void slices_free(struct slices *s); /* NULL is fine */
 int slices_copy(struct slices **out, const struct slices *s, struct budget *budget) __must_check;
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "user/lib/digits.h"
+#include "user/lib/file_at.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/unnamed_file.h"
 
@@ -164,6 +165,8 @@ static int kinds_reserve(struct tape_kinds *k)
 
 static int tape_write_file(struct tape *t)
 {
+	int err;
+
 	if (t->fd < 0) {
 		int fd = unnamed_file("/tmp");
 
@@ -171,16 +174,10 @@ static int tape_write_file(struct tape *t)
 			return fd;
 		t->fd = fd;
 	}
-	for (u32 done = 0; done < t->nr;) {
-		ssize_t n = pwrite(t->fd, t->bytes + done, t->nr - done, (off_t)t->len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		done += (u32)n;
-		t->len += (u64)n;
-	}
+	err = file_write_at(t->fd, t->bytes, t->nr, t->len);
+	if (err)
+		return err;
+	t->len += t->nr;
 	t->nr = 0;
 	return 0;
 }

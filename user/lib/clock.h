@@ -6,12 +6,14 @@
 
 #include "user/lib/types.h"
 
+#define SECOND_NS ((u64)1000000000)
+
 static inline u64 clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+	return (u64)ts.tv_sec * SECOND_NS + (u64)ts.tv_nsec;
 }
 
 /* CLOCK_MONOTONIC, the clock of all times in heaptap. */

@@ -10,6 +10,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf_field.h"
+#include "user/lib/file_at.h"
 
 u16 elf_u16(const struct elf *elf, const void *p)
 {
@@ -33,21 +34,10 @@ u64 elf_word(const struct elf *elf, const void *p)
 
 int elf_read_offset(const struct elf *elf, u64 offset, void *buf, size_t len)
 {
-	size_t done = 0;
-
 	/* The size is read once, when the file is opened. If the file shrinks later, reads fail with -EIO. */
 	if (offset > elf->file_size || len > elf->file_size - offset)
 		return -EIO;
-	while (done < len) {
-		ssize_t n = pread(elf->fd, (char *)buf + done, len - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		done += (size_t)n;
-	}
-	return 0;
+	return file_read_at(elf->fd, buf, len, offset) == (ssize_t)len ? 0 : -EIO;
 }
 
 int elf_strings_read(const struct elf *elf, u64 offset, u64 size, u64 max, struct elf_strings *out)

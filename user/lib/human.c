@@ -57,6 +57,15 @@ struct human human_bytes_exact(u64 bytes)
 	return h;
 }
 
+struct human human_change(s64 bytes)
+{
+	struct human h = human_bytes(bytes < 0 ? 0 - (u64)bytes : (u64)bytes);
+
+	memmove(h.text + 1, h.text, strlen(h.text) + 1);
+	h.text[0] = bytes < 0 ? '-' : '+';
+	return h;
+}
+
 struct human_lost human_lost(const char *mark, u64 bytes, u64 blocks, u64 more_bytes, u64 more_blocks)
 {
 	struct human_lost h;

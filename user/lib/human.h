@@ -15,6 +15,9 @@ struct human human_bytes(u64 bytes);
 /* "9,216 B", "12.4 KiB (12,698 B)" */
 struct human human_bytes_exact(u64 bytes);
 
+/* "+9,216 B", "-12.4 KiB" */
+struct human human_change(s64 bytes);
+
 /* "1,203,112" */
 struct human human_count(u64 n);
 

@@ -14,7 +14,7 @@
 #include "user/lib/log.h"
 #include "user/lib/thread.h"
 
-enum { SECOND_NS = 1000000000, FIRST_NS = SECOND_NS, PERIOD_NS = SECOND_NS / 4 };
+enum { FIRST_NS = SECOND_NS, PERIOD_NS = SECOND_NS / 4 };
 
 /* Static: there is one terminal, and work deep below says its phase. */
 static struct {

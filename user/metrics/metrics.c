@@ -23,7 +23,7 @@
 
 enum { FAREWELL_MS = 200, MAX_QUESTIONS = 64, NOT_FOUND = 404, BROKEN = 500 };
 
-static const u64 fresh_ns = 1000000000, idle_ns = 10000000000ULL, scraped_for_ns = 60000000000ULL;
+static const u64 fresh_ns = SECOND_NS, idle_ns = 10 * SECOND_NS, scraped_for_ns = 60 * SECOND_NS;
 
 enum { COST_TIMES = 19 }; /* making snapshots takes a twentieth of the time at most */
 

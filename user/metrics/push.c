@@ -44,7 +44,7 @@ const bool push_is_built = true;
 
 static u64 now_s(void)
 {
-	return clock_ns(CLOCK_REALTIME) / 1000000000;
+	return clock_ns(CLOCK_REALTIME) / SECOND_NS;
 }
 
 /*

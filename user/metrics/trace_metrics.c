@@ -14,8 +14,8 @@
 #include "user/report/report.h"
 #include "user/session/session.h"
 
-static const u64 verdict_every_ns = 60000000000ULL, verdict_again_ns = 10000000000ULL,
-		 verdict_soon_ns = 1000000000ULL;
+static const u64 verdict_every_ns = 60 * SECOND_NS, verdict_again_ns = 10 * SECOND_NS,
+		 verdict_soon_ns = SECOND_NS;
 
 enum {
 	VERDICT_SHARE = 100, /* of the time goes to verdicts while the heap grows */

@@ -21,8 +21,6 @@
 #include "user/lib/log.h"
 #include "user/names/reader_main.h"
 
-#define NS_PER_S 1000000000ULL
-
 /* A reader that neither answers nor uses CPU time waits for a file server. */
 enum { ROUND_MS = 1000, IDLE_ROUNDS_MAX = 10 };
 
@@ -74,7 +72,7 @@ static void reader_bury(struct names_reader *r, int *status)
 		got = wait4(r->pid, status, 0, &usage);
 	while (got < 0 && errno == EINTR);
 	if (got == r->pid) {
-		r->used_ns = (u64)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_S +
+		r->used_ns = (u64)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND_NS +
 			     (u64)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 	} else {
 		/* The watcher of a program that heaptap has started has seen the end. */
@@ -165,7 +163,7 @@ static int names_reader_start(struct names_reader *r)
 	char *argv[] = { name, seconds, NULL };
 	int sockets[2], err;
 
-	snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(left / NS_PER_S + 1));
+	snprintf(seconds, sizeof(seconds), "%llu", (unsigned long long)(left / SECOND_NS + 1));
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
 	err = reader_spawn(r, sockets[1], argv);

@@ -235,7 +235,7 @@ static bool parse_place(struct note_arg *out, const struct dialect *d, const cha
 }
 
 /* "8@", "-4@": bytes, negative for signed numbers. */
-static const char *parse_size(struct note_arg *out, const char *text)
+static const char *note_args_parse_size(struct note_arg *out, const char *text)
 {
 	out->is_signed = *text == '-';
 	text += out->is_signed;
@@ -265,7 +265,7 @@ const char *note_arg_parse(struct note_arg *out, u16 elf_machine, const char *te
 	if (d && (size_t)(end - text) < sizeof(copy)) {
 		memcpy(copy, text, (size_t)(end - text));
 		copy[end - text] = '\0';
-		place = parse_size(out, copy);
+		place = note_args_parse_size(out, copy);
 		if (!place || !parse_place(out, d, place))
 			*out = (struct note_arg){ .kind = NOTE_ARG_UNKNOWN };
 	}

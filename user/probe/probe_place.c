@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/hash_index.h"
+#include "user/target/allocator_kind.h"
 
 enum {
 	MAX_PROLOGUE = 96,  /* bytes from the entry in which a place is searched */
@@ -365,18 +366,6 @@ static int find_rets(struct probe_site *site, struct elf *elf, const struct prob
 	return site->nr_rets || w->hands_on ? 0 : -ENOSYS;
 }
 
-/* Is it an allocator whose free() calls no free of another one? */
-static bool is_leaf_free(const struct probe_list *list)
-{
-	static const char *const leaves[] = { "glibc",	  "musl",     "jemalloc", "tcmalloc",
-					      "mimalloc", "rpmalloc", "snmalloc", "scudo" };
-
-	for (size_t i = 0; list->kind && i < ARRAY_SIZE(leaves); i++)
-		if (!strcmp(list->kind, leaves[i]))
-			return true;
-	return false;
-}
-
 static bool probe_place_is_operator(const struct probe_site *site)
 {
 	return site->row->family == FAMILY_NEW || site->row->family == FAMILY_NEW_ARRAY;
@@ -412,7 +401,8 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	if (probe_place_has_own(fn))
 		return PROBE_RETURNS;
 	/* A free may call munmap or the free of another allocator, which are no requests of the program. */
-	if (alloc_kind_releases(fn->kind) && !is_cpp && is_leaf_free(list) && !options->want_mmap)
+	if (alloc_kind_releases(fn->kind) && !is_cpp && allocator_is(list->kind, ALLOCATOR_IS_LEAF) &&
+	    !options->want_mmap)
 		return 0;
 	if (fn->kind == ALLOC_MUNMAP)
 		return 0;
@@ -489,7 +479,8 @@ static int place_unread(struct probe_site *site, const struct elf *elf, const st
 	const struct elf_segment *seg = elf_segment_at(elf, site->start);
 	const struct alloc_fn *fn = site->row;
 	bool is_leaf = fn->kind == ALLOC_MUNMAP ||
-		       (fn->kind == ALLOC_FREE && is_leaf_free(list) && !options->want_mmap);
+		       (fn->kind == ALLOC_FREE && allocator_is(list->kind, ALLOCATOR_IS_LEAF) &&
+			!options->want_mmap);
 
 	if (!options->has_return_places)
 		return -ENOTSUP;

@@ -383,7 +383,8 @@ bool source_remote_has_asked(const struct source *source)
 	return remote_self(source)->trace.start != START_NOT_ASKED;
 }
 
-int source_remote_kill(struct source *source)
+/* Ask the server to end the target by SIGTERM. 0; -EPERM: it does not allow that; or another -errno. */
+static int source_remote_kill(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
 

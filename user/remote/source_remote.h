@@ -61,9 +61,6 @@ bool source_remote_has_asked(const struct source *s);
 /* Because of @why ask the server to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
 void source_remote_leave(struct source *s, const char *why);
 
-/* Ask the server to end the target by SIGTERM. 0; -EPERM: it does not allow that; or another -errno. */
-int source_remote_kill(struct source *s);
-
 /* The PID of a process that is at its end and waits for source_remote_let_exit(); 0 = none. */
 pid_t source_remote_exiting(const struct source *s);
 

@@ -17,12 +17,6 @@ enum {
 	MAX_LOOKED_AT = 64, /* callers whose places are added up, the largest first */
 };
 
-/* "+1.2 KiB", "-3 " ... */
-static const char *diff_print_sign(s64 change)
-{
-	return change < 0 ? "-" : "+";
-}
-
 static u64 diff_print_size_of(s64 change)
 {
 	return change < 0 ? 0 - (u64)change : (u64)change;
@@ -37,11 +31,11 @@ static const char *blocks_word(u64 blocks)
 static void diff_print_change(FILE *out, s64 bytes, s64 blocks)
 {
 	if (bytes || !blocks)
-		fprintf(out, "%s%s", diff_print_sign(bytes), human_bytes(diff_print_size_of(bytes)).text);
+		fputs(human_change(bytes).text, out);
 	if (bytes && blocks)
 		fputs(", ", out);
 	if (blocks)
-		fprintf(out, "%s%s %s", diff_print_sign(blocks), human_count(diff_print_size_of(blocks)).text,
+		fprintf(out, "%c%s %s", blocks < 0 ? '-' : '+', human_count(diff_print_size_of(blocks)).text,
 			blocks_word(diff_print_size_of(blocks)));
 }
 
@@ -79,8 +73,7 @@ static void print_peak(FILE *out, u64 before, u64 after)
 	if (!change)
 		fputs(", as before\n", out);
 	else
-		fprintf(out, ", then %s: %s%s\n", human_bytes(after).text, diff_print_sign(change),
-			human_bytes(diff_print_size_of(change)).text);
+		fprintf(out, ", then %s: %s\n", human_bytes(after).text, human_change(change).text);
 }
 
 /* The traced programs and how long: the reader must see whether the two runs can be compared. */

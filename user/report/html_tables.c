@@ -60,7 +60,7 @@ int html_text(struct html_tables *t, const char *text, u32 *out)
 }
 
 /* Modules are few: a search from the newest on finds most at once. */
-static int add_module(struct html_tables *t, const struct module *m, u32 *out)
+static int html_add_module(struct html_tables *t, const struct module *m, u32 *out)
 {
 	*out = HTML_NONE;
 	if (!m)
@@ -107,7 +107,7 @@ static int html_tables_add_frames(struct html_tables *t, const struct report *r,
 	int err = report_symbols(r, ref, &symbols, &nr);
 
 	if (!err)
-		err = add_module(t, module_get(r->modules, ref.module), &module);
+		err = html_add_module(t, module_get(r->modules, ref.module), &module);
 	for (size_t i = 0; i < nr && !err; i++)
 		err = html_tables_add_frame(t, ref, module, &symbols[i]);
 	place = intern_get(&t->places, number);
@@ -218,7 +218,11 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
 	return err;
 }
 
-int html_named(struct html_tables *t, const char *name, u32 *node)
+/*
+ * Go from *@node, HTML_NONE for the start, to its child of the function @name, of which nothing else is known. Not in
+ * tables that html_stack() fills. 0 or -ENOMEM.
+ */
+static int html_named(struct html_tables *t, const char *name, u32 *node)
 {
 	u32 text;
 	int err = html_text(t, name, &text);

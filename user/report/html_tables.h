@@ -55,13 +55,7 @@ int html_text(struct html_tables *t, const char *text, u32 *out) __must_check;
 int html_stack(struct html_tables *t, const struct report *r, const struct report_process *p,
 	       const struct report_row *row, u32 *node, const char **truncated) __must_check;
 
-/*
- * Go from *@node, HTML_NONE for the start, to its child of the function @name, of which nothing else is known. Not in
- * tables that html_stack() fills. 0 or -ENOMEM.
- */
-int html_named(struct html_tables *t, const char *name, u32 *node) __must_check;
-
-/* The node of a stack whose @frames are lines, innermost first. By html_named(). 0 or -ENOMEM. */
+/* The node of a stack whose @frames are lines, innermost first. Not in tables that html_stack() fills. 0 or -ENOMEM. */
 int html_lines(struct html_tables *t, const char *frames, u32 *node) __must_check;
 
 /* Write the @nr numbers that @get gives: none if all are zero, one if all are equal, else a list. */

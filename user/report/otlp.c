@@ -122,7 +122,7 @@ int otlp_remark(struct otlp *o, const char *text)
 }
 
 /* An attribute of the resource, which is not in the tables. */
-static void put_attribute(struct protobuf *out, const char *key, const char *text, u64 number)
+static void otlp_put_attribute(struct protobuf *out, const char *key, const char *text, u64 number)
 {
 	auto_free char *clean = text ? escape_new(text) : NULL;
 	size_t start = protobuf_begin(out, RESOURCE_ATTRIBUTE);
@@ -139,17 +139,17 @@ static void put_resource(struct otlp *o, const struct report *r, const struct re
 {
 	size_t start = protobuf_begin(&o->message, RESOURCE_RESOURCE);
 
-	put_attribute(&o->message, "service.name", p->target->comm, 0);
-	put_attribute(&o->message, "process.pid", NULL, (u64)p->target->pid);
-	put_attribute(&o->message, "process.executable.path", p->target->exe, 0);
-	put_attribute(&o->message, "heaptap.source", r->backend, 0);
+	otlp_put_attribute(&o->message, "service.name", p->target->comm, 0);
+	otlp_put_attribute(&o->message, "process.pid", NULL, (u64)p->target->pid);
+	otlp_put_attribute(&o->message, "process.executable.path", p->target->exe, 0);
+	otlp_put_attribute(&o->message, "heaptap.source", r->backend, 0);
 	if (o->remarks[0])
-		put_attribute(&o->message, "heaptap.remarks", o->remarks, 0);
+		otlp_put_attribute(&o->message, "heaptap.remarks", o->remarks, 0);
 	protobuf_end(&o->message, start);
 	o->remarks[0] = '\0';
 }
 
-static int put_type(struct otlp *o, struct pprof_tables *t, u32 field, const struct pprof_type *type)
+static int otlp_put_type(struct otlp *o, struct pprof_tables *t, u32 field, const struct pprof_type *type)
 {
 	u64 name, unit;
 	size_t start;
@@ -167,19 +167,19 @@ static int put_type(struct otlp *o, struct pprof_tables *t, u32 field, const str
 }
 
 /* The profile of one type. Every byte counts where the trace takes no samples; where it does, values are scaled. */
-static int put_profile(struct otlp *o, struct pprof_tables *t, const struct report *r, size_t type)
+static int otlp_put_profile(struct otlp *o, struct pprof_tables *t, const struct report *r, size_t type)
 {
 	static const struct pprof_type period = { "alloc_space", "bytes" };
 	u64 distance = report_sample_bytes(r);
 	size_t start = protobuf_begin(&o->message, SCOPE_PROFILE);
-	int err = put_type(o, t, PROFILE_TYPE, &o->types[type]);
+	int err = otlp_put_type(o, t, PROFILE_TYPE, &o->types[type]);
 
 	protobuf_append(&o->message, &o->samples[type]);
 	protobuf_clear(&o->samples[type]);
 	protobuf_fixed64(&o->message, PROFILE_TIME, r->real_ns);
 	protobuf_u64(&o->message, PROFILE_DURATION, r->duration_ns);
 	if (!err)
-		err = put_type(o, t, PROFILE_PERIOD_TYPE, &period);
+		err = otlp_put_type(o, t, PROFILE_PERIOD_TYPE, &period);
 	protobuf_u64(&o->message, PROFILE_PERIOD, distance ? distance : 1);
 	protobuf_end(&o->message, start);
 	return err;
@@ -198,7 +198,7 @@ int otlp_process(struct otlp *o, struct pprof_tables *t, const struct report *r,
 	protobuf_string(&o->message, SCOPE_VERSION, HEAPTAP_VERSION);
 	protobuf_end(&o->message, start);
 	for (size_t i = 0; i < o->nr_types && !err; i++)
-		err = put_profile(o, t, r, i);
+		err = otlp_put_profile(o, t, r, i);
 	protobuf_end(&o->message, scopes);
 	protobuf_end(&o->message, resource);
 	return err ? err : o->message.err;

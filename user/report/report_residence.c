@@ -14,6 +14,7 @@
 #include "user/names/symbolize.h"
 #include "user/report/report_verdict.h"
 #include "user/source/source.h"
+#include "user/target/allocator_kind.h"
 
 enum {
 	MIN_CHANGE = 64 << 10, /* bytes; less is no change */
@@ -92,8 +93,8 @@ static __printf(2, 3) void residence_add(char *text, const char *fmt, ...)
 }
 
 /* Was the block of @row made for a thread? The C library makes one for each, and frees it with the stack. */
-static int residence_is_thread(const struct report *r, const struct report_process *p,
-			       const struct report_row *row, bool *is)
+static int report_residence_is_thread(const struct report *r, const struct report_process *p,
+				      const struct report_row *row, bool *is)
 {
 	const char *truncated;
 	const struct stack *s = report_stack(p, row, &truncated);
@@ -123,7 +124,7 @@ static int residence_thread_maker(const struct report *r, const struct report_pr
 		bool is = false;
 
 		if (rows[i].row.live_blocks > (most ? most->row.live_blocks : 0))
-			err = residence_is_thread(r, p, &rows[i], &is);
+			err = report_residence_is_thread(r, p, &rows[i], &is);
 		if (is)
 			most = &rows[i];
 	}
@@ -155,24 +156,11 @@ static int residence_add_who(char *text, enum item item, const struct report *r,
 
 static const char *residence_way_out(const struct report_residence *d, enum item item)
 {
-	static const struct {
-		const char *allocator, *text;
-	} ways[] = {
-		{ "glibc", "malloc_trim(0) gives free pages back, MALLOC_ARENA_MAX=2 makes fewer arenas" },
-		{ "jemalloc",
-		  "MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0 gives free pages back sooner" },
-		{ "mimalloc", "mi_collect(true) gives free pages back" },
-		{ "tcmalloc", "MallocExtension's ReleaseFreeMemory() gives free pages back" },
-	};
-
 	if (item == IN_ENDED)
 		return "pthread_join() or pthread_detach() releases a stack";
 	if (item == IN_MAPPED && !d->sees_mappings)
 		return "--mmap names who maps memory";
-	for (size_t i = 0; item == IN_FREE && i < ARRAY_SIZE(ways); i++)
-		if (!strcmp(d->allocator, ways[i].allocator))
-			return ways[i].text;
-	return NULL;
+	return item == IN_FREE ? allocator_way_out(d->allocator) : NULL;
 }
 
 static u64 residence_size(s64 bytes)

@@ -256,21 +256,21 @@ static bool live_an_hour_ago(const struct report *r, const struct heap *h, u64 *
 	return is_known;
 }
 
-/* A short run shows no growth. */
+/* A short run shows no growth, nor does one whose numbers read the same. */
 void text_growth(struct text *t, const struct report_process *p, const char *before)
 {
 	u64 live = heap_totals(p->heap).live_bytes, then;
 	bool has_hour = live_an_hour_ago(t->report, p->heap, &then);
 	struct trend_growth g;
-	bool rose = p->trend && heap_growth(p->heap, p->trend, &g) && g.after > g.before;
+	bool rose = p->trend && heap_growth(p->heap, p->trend, &g) && trend_permille(&g) > 0;
 
+	rose = rose && (IS_AGENT || strcmp(human_bytes(g.before).text, human_bytes(g.after).text) != 0);
 	if (!rose && !has_hour)
 		return;
 	fputs(before, t->out);
 	line_begin(t, "growth");
 	if (has_hour)
-		report_text_details_item(t, "%c%s in the last hour", live < then ? '-' : '+',
-					 human_bytes(live < then ? then - live : live - then).text);
+		report_text_details_item(t, "%s in the last hour", human_change((s64)(live - then)).text);
 	if (rose)
 		report_text_details_item(t, "the low-water mark rose from %s to %s",
 					 human_bytes(g.before).text, human_bytes(g.after).text);

@@ -285,7 +285,8 @@ static int scan_blocks_make_spans(struct scan *s)
 	return 0;
 }
 
-int scan_index(struct scan *s)
+/* Sort the blocks by address, drop duplicates, build the index. 0 or -ENOMEM. */
+static int scan_index(struct scan *s)
 {
 	bool is_sorted = true;
 	int err = 0;

@@ -98,7 +98,7 @@ static int scan_regions_by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-void region_sort_dead(struct region_list *list)
+static void region_sort_dead(struct region_list *list)
 {
 	size_t nr = 0;
 

@@ -108,6 +108,5 @@ int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_
 int region_find_mimalloc(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_stdio.c: add the buffers of glibc's streams. 0 or -ENOMEM. */
 int region_find_stdio(struct region_list *list, const struct scan *s) __must_check;
-/* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
+/* Add one dead range, in any order. 0 or -ENOMEM. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
-void region_sort_dead(struct region_list *list);

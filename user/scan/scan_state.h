@@ -101,8 +101,6 @@ struct scan {
 bool scan_is_unwanted(const struct scan *s); /* by scan_options */
 
 /* scan_blocks.c */
-/* Sort the blocks by address, drop duplicates, build the index. 0 or -ENOMEM. */
-int scan_index(struct scan *s) __must_check;
 /* The block that contains @p, or BLOCK_NONE. An empty block counts as one byte. */
 u32 scan_lookup(const struct scan *s, taddr_t p);
 u64 scan_block_size(const struct scan *s, u32 block);

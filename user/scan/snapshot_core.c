@@ -14,6 +14,7 @@
 #include "arch/regs.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/file_at.h"
 #include "user/scan/snapshot_core_file.h"
 #include "user/scan/snapshot_make.h"
 
@@ -51,28 +52,9 @@ u64 core_value(const struct core_file *c, const u8 *p, u32 len)
 	return value;
 }
 
-/* Read up to @len bytes: fewer only at the end of the file. Their number or -errno. */
-static ssize_t read_bytes(int fd, u64 offset, void *buf, size_t len)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(fd, (u8 *)buf + done, len - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}
-
 int core_read_at(const struct core_file *c, u64 offset, void *buf, size_t len)
 {
-	ssize_t n = read_bytes(c->fd, offset, buf, len);
+	ssize_t n = file_read_at(c->fd, buf, len, offset);
 
 	return n < 0 ? (int)n : n == (ssize_t)len ? 0 : -EIO;
 }
@@ -84,7 +66,7 @@ static bool is_same_file(int fd, const u8 *head, size_t len)
 {
 	u8 bytes[HEAD];
 
-	return read_bytes(fd, 0, bytes, len) == (ssize_t)len && memcmp(bytes, head, len) == 0;
+	return file_read_at(fd, bytes, len, 0) == (ssize_t)len && memcmp(bytes, head, len) == 0;
 }
 
 /* Find the heads of all parts: the first bytes of a file are mapped before its others. */
@@ -152,7 +134,7 @@ static int snapshot_core_read_file(struct core_snapshot *cs, size_t map, taddr_t
 		if (once < 0)
 			return -ENODATA;
 	}
-	n = read_bytes(once < 0 ? file->file : once, m->file_offset + (addr - m->start), buf, len);
+	n = file_read_at(once < 0 ? file->file : once, buf, len, m->file_offset + (addr - m->start));
 	if (n < 0)
 		return (int)n;
 	memset(buf + n, 0, len - (size_t)n);

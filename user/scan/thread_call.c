@@ -12,7 +12,8 @@ static bool is_vdso(const struct snapshot_map *map)
 	return INJECT_IN_VDSO && !strcmp(map->path, "[vdso]");
 }
 
-int thread_call_find(taddr_t *insn, const struct snapshot *s)
+/* Find an instruction that carries out a system call, in the vDSO. */
+static int thread_call_find(taddr_t *insn, const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->nr_maps; i++)
 		if (!strcmp(s->maps[i].path, "[vdso]"))

@@ -8,9 +8,6 @@ struct snapshot;
 
 /*
  * Fill in the places of @r: an instruction in the vDSO; @wants_way_back: and those of a way back, where they are found.
- * 0, or as below.
+ * 0; -ENOENT; -ENOTSUP on this CPU; or -errno.
  */
 int thread_call_places(struct thread_request *r, const struct snapshot *s, bool wants_way_back) __must_check;
-
-/* Find an instruction that carries out a system call, in the vDSO. 0; -ENOENT; -ENOTSUP on this CPU; or -errno. */
-int thread_call_find(taddr_t *insn, const struct snapshot *s) __must_check;

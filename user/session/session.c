@@ -38,6 +38,7 @@
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
 #include "user/source/source_tracer.h"
+#include "user/target/allocator_kind.h"
 #include "user/target/exit_status.h"
 
 static struct process *__attribute__((noinline)) session_search(struct session *s, u32 pid)
@@ -156,13 +157,11 @@ static int session_add_process(struct session *s, struct process **out, pid_t pi
 
 void session_blur(const struct session *s, struct process *p)
 {
-	static const char *const shared[] = { "mimalloc", "tcmalloc" };
 	struct target *t = p->target;
 
 	for (size_t i = 0; (session_told(s) || s->is_replayed) && i < t->nr_allocators; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(shared); k++)
-			if (!strcmp(t->allocators[i].kind, shared[k]))
-				memset(t->blurred, 0xff, sizeof(t->blurred));
+		if (allocator_is(t->allocators[i].kind, ALLOCATOR_JOINS_NAMES))
+			memset(t->blurred, 0xff, sizeof(t->blurred));
 	heap_check_blur(p->heap, t->blurred);
 	if (s->options->scan != SCAN_NEVER && target_keeps_freed(t))
 		heap_keep_cover(p->heap);

@@ -139,15 +139,16 @@ void session_note_heap(struct session *s, struct process *p, const struct heap_e
 		session_notes_ignore(s, p, ev->addr);
 }
 
-static void on_thread(struct session *s, struct process *p, const struct note_event *ev)
+static void session_notes_on_thread(struct session *s, struct process *p, const struct note_event *ev)
 {
 	session_fill_thread(s, p, ev->h.tid, ev->name);
 }
 
 static void (*const takers[NR_NOTES])(struct session *s, struct process *p, const struct note_event *ev) = {
-	[NOTE_MARK] = session_notes_on_mark, [NOTE_PAUSE] = on_pause,	[NOTE_RESUME] = on_resume,
-	[NOTE_LEAK_CHECK] = on_leak_check,   [NOTE_IGNORE] = on_ignore, [NOTE_DISABLE] = on_disable,
-	[NOTE_ENABLE] = on_enable,	     [NOTE_THREAD] = on_thread,
+	[NOTE_MARK] = session_notes_on_mark, [NOTE_PAUSE] = on_pause,
+	[NOTE_RESUME] = on_resume,	     [NOTE_LEAK_CHECK] = on_leak_check,
+	[NOTE_IGNORE] = on_ignore,	     [NOTE_DISABLE] = on_disable,
+	[NOTE_ENABLE] = on_enable,	     [NOTE_THREAD] = session_notes_on_thread,
 };
 
 int session_note(struct session *s, struct process *p, const struct event_header *rec)

@@ -253,7 +253,7 @@ static void event_list_put_stack(struct event_list *l, const struct listed *p, c
 }
 
 /* Write a line for a function that the reader does not know. */
-static void put_function(struct event_list *l, u16 fn)
+static void event_list_put_function(struct event_list *l, u16 fn)
 {
 	const struct alloc_fn *row = alloc_fn(l->fns, fn);
 
@@ -275,7 +275,7 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 					     [EVENT_REALLOC_BEGIN] = "realloc-begin",
 					     [EVENT_REALLOC_END] = "realloc-end" };
 
-	put_function(l, rec->fn);
+	event_list_put_function(l, rec->fn);
 	fprintf(l->out, "%s %u %u", is_unmap ? "unmap" : words[rec->kind], p->pid, rec->tid);
 	event_list_put_word(l, alloc_fn(l->fns, rec->fn)->symbol);
 	if (rec->kind == EVENT_REALLOC_BEGIN || rec->kind == EVENT_REALLOC_END)

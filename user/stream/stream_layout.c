@@ -226,7 +226,7 @@ static bool stream_layout_store(void *at, u8 size, u64 value)
 	return true;
 }
 
-static u8 *put_bytes(u8 *out, const void *bytes, size_t len)
+static u8 *layout_put_bytes(u8 *out, const void *bytes, size_t len)
 {
 	out = varint_put(out, len);
 	if (len)
@@ -245,9 +245,9 @@ u8 *stream_layout_put(const struct stream_layout *layout, u8 *out, const void *r
 			out = varint_put(out, stream_layout_load(at, f->size));
 		} else if (f->type == STREAM_FIELD_STRING) {
 			string = *(const char *const *)at;
-			out = put_bytes(out, string, string ? strnlen(string, STREAM_MAX_STRING) : 0);
+			out = layout_put_bytes(out, string, string ? strnlen(string, STREAM_MAX_STRING) : 0);
 		} else {
-			out = put_bytes(out, at, at[f->size] < f->size ? at[f->size] : f->size);
+			out = layout_put_bytes(out, at, at[f->size] < f->size ? at[f->size] : f->size);
 		}
 	}
 	return out;

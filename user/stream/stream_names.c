@@ -63,7 +63,7 @@ static bool is_name(const char *text)
 	return !*text;
 }
 
-static int take_function(struct stream_names *n, const struct stream_function *f)
+static int stream_names_take_function(struct stream_names *n, const struct stream_function *f)
 {
 	const struct alloc_fn row = {
 		.symbol = f->symbol, .name = f->name, .kind = f->kind, .family = f->family
@@ -230,7 +230,7 @@ int stream_names_take(struct stream_names *n, enum stream_kind kind, const void 
 		return names_refuse(n, "something else between mappings");
 	switch (kind) {
 	case STREAM_FUNCTION:
-		return take_function(n, rec);
+		return stream_names_take_function(n, rec);
 	case STREAM_MODULE:
 		return take_module(n, rec);
 	case STREAM_MAPS:

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
@@ -16,8 +17,6 @@
 #include "user/session/session_pace.h"
 #include "user/session/session_price.h"
 #include "user/system/zoom_price.h"
-
-#define SECOND_NS 1000000000ULL
 
 static const u64 judge_after_ns = 3 * SECOND_NS, window_ns = 10 * SECOND_NS,
 		 longest_gap_ns = 3600 * SECOND_NS;

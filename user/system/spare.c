@@ -9,19 +9,19 @@
 enum { MAX_ANCESTORS = 64 };
 
 /* Logins, keys, and daemons that others wait for. comm has 15 bytes. */
-const char *const spare_names[] = { "sshd",	    "sshd-session",
-				    "sshd-auth",    "ssh-agent",
-				    "gpg-agent",    "gnome-keyring-d",
-				    "kwalletd*",    "pcscd",
-				    "scdaemon",	    "login",
-				    "agetty",	    "sudo",
-				    "su",	    "polkitd",
-				    "systemd",	    "systemd-*",
-				    "(sd-pam)",	    "dbus-daemon",
-				    "dbus-broker*", "containerd-shim*",
-				    "conmon",	    "runc",
-				    "crun",	    "auditd",
-				    "heaptap*",	    NULL };
+static const char *const spare_names[] = { "sshd",	   "sshd-session",
+					   "sshd-auth",	   "ssh-agent",
+					   "gpg-agent",	   "gnome-keyring-d",
+					   "kwalletd*",	   "pcscd",
+					   "scdaemon",	   "login",
+					   "agetty",	   "sudo",
+					   "su",	   "polkitd",
+					   "systemd",	   "systemd-*",
+					   "(sd-pam)",	   "dbus-daemon",
+					   "dbus-broker*", "containerd-shim*",
+					   "conmon",	   "runc",
+					   "crun",	   "auditd",
+					   "heaptap*",	   NULL };
 
 static bool spare_fits(const char *const *names, const char *comm)
 {

@@ -4,11 +4,8 @@
 
 #include "user/system/watch.h"
 
-/* Names of programs; the last row is NULL. */
-extern const char *const spare_names[];
-
 /*
  * Why @p is not to be traced: a few words; NULL = it may be. @names are those of --spare, NULL-terminated or NULL, in
- * addition to spare_names; the name "none" takes those away.
+ * addition to heaptap's own; the name "none" takes those away.
  */
 const char *spare_reason(const char *const *names, const struct watched *p);

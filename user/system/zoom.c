@@ -18,8 +18,6 @@
 #include "user/system/zoom_places.h"
 #include "user/system/zoom_price.h"
 
-#define SECOND_NS 1000000000ULL
-
 static const u64 verdict_after_ns[] = { 10 * SECOND_NS, 30 * SECOND_NS }; /* of tracing; then */
 static const u64 verdict_every_ns = 60 * SECOND_NS;
 static const u64 quiet_for_ns = 60 * SECOND_NS; /* a process that does not grow any more is left */

@@ -6,14 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
 #include "user/session/session_code.h"
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
-
-#define SECOND_NS 1000000000ULL
 
 enum {
 	FAR_TOO_DEAR = 20, /* times the limit: not even the first verdict is worth that */
@@ -65,7 +64,7 @@ static void zoom_price_write_price(const struct zooms *z, const struct zoom *zoo
 			 human_percent(z->permyriad, 10000).text, human_percent(max, 10000).text);
 }
 
-static void leave_for(struct zooms *z, struct watch *w, u32 i, u64 gap_ns, u64 now_ns)
+static void zoom_leave_for(struct zooms *z, struct watch *w, u32 i, u64 gap_ns, u64 now_ns)
 {
 	struct zoom *zoom = &z->list[i];
 	struct zoom_answer *a = zoom_answer_of(z, zoom);
@@ -87,7 +86,7 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 {
 	double gap = (double)(w->now_ns - z->list[i].begin_ns) * (times - 1);
 
-	leave_for(z, w, i, gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap, w->now_ns);
+	zoom_leave_for(z, w, i, gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap, w->now_ns);
 }
 
 static void zoom_price_say_frames(const struct zooms *z, const struct zoom *zoom, const struct zoom_answer *a)
@@ -170,7 +169,7 @@ bool zoom_limit_look(struct zooms *z, struct watch *w, u32 i, u64 cost_ns, u64 n
 	else
 		a->nr_verdicts++;
 	gap_ns = cost_book_rest(&zoom->book, max);
-	leave_for(z, w, i, gap_ns > longest_gap_ns ? longest_gap_ns : gap_ns, now_ns);
+	zoom_leave_for(z, w, i, gap_ns > longest_gap_ns ? longest_gap_ns : gap_ns, now_ns);
 	return true;
 }
 

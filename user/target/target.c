@@ -20,6 +20,7 @@
 #include "user/lib/maps.h"
 #include "user/lib/path.h"
 #include "user/lib/proc.h"
+#include "user/target/allocator_kind.h"
 #include "user/target/program_link.h"
 
 #ifndef SYS_pidfd_open
@@ -566,23 +567,10 @@ int target_add_allocator(struct target *t, const struct module *module, const ch
 	return 0;
 }
 
-/* The first are those that keep freed memory near blocks. */
-static const char *const whole_allocators[] = { "jemalloc", "mimalloc", "rpmalloc", "snmalloc",
-						"tcmalloc", "scudo",	"Hoard" };
-enum { NR_KEEPING = 4 };
-
-/* Is @a one of the first @nr? */
-static bool is_among(const struct target_allocator *a, size_t nr)
-{
-	while (nr && strcmp(a->kind, whole_allocators[nr - 1]) != 0)
-		nr--;
-	return nr;
-}
-
 bool target_keeps_freed(const struct target *t)
 {
 	for (size_t i = 0; i < t->nr_allocators; i++)
-		if (is_among(&t->allocators[i], NR_KEEPING))
+		if (allocator_is(t->allocators[i].kind, ALLOCATOR_KEEPS_FREED))
 			return true;
 	return false;
 }
@@ -594,7 +582,7 @@ bool target_is_allocator(const struct target *t, u32 module)
 		const char *name = path_name(a->module->path);
 
 		if (a->module->id == module && strstr(name, ".so") && strcasestr(name, a->kind) &&
-		    is_among(a, ARRAY_SIZE(whole_allocators)))
+		    allocator_is(a->kind, ALLOCATOR_IS_APART))
 			return true;
 	}
 	return false;

@@ -44,7 +44,7 @@ u64 meter_events_per_s(const struct meter *m)
 	u64 then = m->before.sums.events, now = m->now.sums.events;
 
 	/* The counts of a process that executes another program begin anew. */
-	return meter_rate(m, now > then ? now - then : 0, 1000000000);
+	return meter_rate(m, now > then ? now - then : 0, SECOND_NS);
 }
 
 u32 meter_cpu_permille(const struct meter *m)

@@ -11,7 +11,7 @@
 #include "user/lib/log.h"
 #include "user/report/estimate.h"
 
-enum { PERIOD_NS = 1000000000, WIDEST = 200 };
+enum { WIDEST = 200 };
 
 /* A part of the line, in the order of the line. */
 enum status_part {
@@ -34,7 +34,7 @@ struct part_text {
 /* "0:07", "12:07", "1:00:07" */
 static void write_clock(u64 ns, char *text, size_t size)
 {
-	u64 s = ns / 1000000000;
+	u64 s = ns / SECOND_NS;
 
 	if (s < 3600)
 		snprintf(text, size, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
@@ -47,9 +47,8 @@ static void status_line_write_growth(const struct meter *m, char *text, size_t s
 	u64 time_ns;
 	s64 grown = meter_growth(m, &time_ns);
 
-	snprintf(text, size, "%s%s%s in %" PRIu64 " s", m->now.sums.is_sampled ? "~" : "",
-		 grown < 0 ? "-" : "+", human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text,
-		 (time_ns + 500000000) / 1000000000);
+	snprintf(text, size, "%s%s in %" PRIu64 " s", m->now.sums.is_sampled ? "~" : "",
+		 human_change(grown).text, (time_ns + SECOND_NS / 2) / SECOND_NS);
 }
 
 static void write_parts(const struct meter *m, struct part_text parts[NR_PARTS])
@@ -116,7 +115,7 @@ void status_line_round(struct status_line *l, struct session *s)
 
 	if (now < l->next_ns)
 		return;
-	l->next_ns = now + PERIOD_NS;
+	l->next_ns = now + SECOND_NS;
 	sample = meter_look(s);
 	meter_add(&l->meter, &sample);
 	status_line_text(&l->meter, log_status_columns(), text, sizeof(text));

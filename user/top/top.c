@@ -27,7 +27,7 @@
  * Events may wait for POLL_MS: the screen shows them once a second. Keys, and a ring of events that fills, end the
  * wait.
  */
-enum { POLL_MS = 100, NS_PER_MS = 1000000, TICK_NS = 1000000000, MAX_EMPTY_INPUTS = 100 };
+enum { POLL_MS = 100, NS_PER_MS = 1000000, MAX_EMPTY_INPUTS = 100 };
 
 /* One run of the screen. */
 struct top_session {
@@ -192,7 +192,7 @@ static void top_tick(struct top_session *run)
 	top_show_look(run, true);
 	price = session_call_price(run->top->session);
 	run->state.head.call_cost_ns = price->traps_ns ? call_price_ns(price) : 0;
-	run->next_tick_ns = clock_now_ns() + TICK_NS;
+	run->next_tick_ns = clock_now_ns() + SECOND_NS;
 }
 
 /* ---- what keys ask for ---- */

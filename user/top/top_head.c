@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/report/estimate.h"
@@ -122,9 +123,8 @@ static void live_line(const struct top_head *h, const struct top_head_look *look
 	top_line_item(l, TOP_STRONG, "%s", top_head_bytes(h, h->live_bytes).text);
 	top_line_join(l, TOP_PLAIN, "in %s block%s", top_head_count(h, h->live_blocks).text,
 		      h->live_blocks == 1 ? "" : "s");
-	top_line_item(l, TOP_PLAIN, "%s%s%s in %llu s", h->is_sampled ? "~" : "", grown < 0 ? "-" : "+",
-		      human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text,
-		      (unsigned long long)((time_ns + 500000000) / 1000000000));
+	top_line_item(l, TOP_PLAIN, "%s%s in %llu s", h->is_sampled ? "~" : "", human_change(grown).text,
+		      (unsigned long long)((time_ns + SECOND_NS / 2) / SECOND_NS));
 	if (h->nr_processes == 1)
 		top_line_item(l, TOP_PLAIN, "peak %s", top_head_bytes(h, h->peak_bytes).text);
 	if (h->resident_bytes)
@@ -145,7 +145,7 @@ static void event_line(const struct top_head *h, const struct top_head_look *loo
 	if (h->call_cost_ns)
 		top_line_item(l, TOP_PLAIN, "target pays %s a call, %s of a CPU",
 			      human_duration(h->call_cost_ns).text,
-			      human_percent(h->calls_per_s * h->call_cost_ns, 1000000000).text);
+			      human_percent(h->calls_per_s * h->call_cost_ns, SECOND_NS).text);
 	else
 		top_line_item(l, TOP_PLAIN, "target's cost not measured");
 }
@@ -153,7 +153,7 @@ static void event_line(const struct top_head *h, const struct top_head_look *loo
 /* "just now", "12 s ago", "2m 05s ago" */
 static void write_age(u64 ns, char *text, size_t size)
 {
-	u64 s = ns / 1000000000;
+	u64 s = ns / SECOND_NS;
 
 	if (!s)
 		snprintf(text, size, "just now");
@@ -191,7 +191,7 @@ static void leak_line(const struct top_head *h, const struct top_head_look *look
 
 static void title_line(const struct top_head *h, const struct top_head_look *look, struct top_line *l)
 {
-	u64 s = meter_elapsed_ns(look->meter) / 1000000000;
+	u64 s = meter_elapsed_ns(look->meter) / SECOND_NS;
 	char right[64];
 
 	top_line_put(l, TOP_BAR, l->max_columns >= 50 ? " heaptap  " : " ");

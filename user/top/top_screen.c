@@ -73,8 +73,8 @@ static struct cell cell_growth(const struct cell_row *r)
 
 	if (!grown)
 		return text_cell("0");
-	snprintf(c.text, sizeof(c.text), "%s%s%s", r->state->head.is_sampled ? "~" : "",
-		 grown < 0 ? "-" : "+", human_bytes(grown < 0 ? (u64)-grown : (u64)grown).text);
+	snprintf(c.text, sizeof(c.text), "%s%s", r->state->head.is_sampled ? "~" : "",
+		 human_change(grown).text);
 	return c;
 }
 

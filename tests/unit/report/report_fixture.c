@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/report/symbolize_stand_in.h"
+#include "user/lib/clock.h"
 #include "user/report/report.h"
 #include "user/scan/leaks_why.h"
 #include "user/target/module.h"
@@ -21,7 +22,6 @@
 enum {
 	PID = 1234,
 	BASE = 0x400000, /* where the program is mapped; its ELF addresses begin at 0 */
-	SECOND_NS = 1000000000,
 };
 
 #define LONG_NAME                                                                                             \

@@ -62,6 +62,31 @@ static void growth_of_last_hour(void **state)
 	has("-1,928 B in the last hour");
 }
 
+/* The line of a heap whose low-water mark went from @before to @after. */
+static void write_trend(u64 before, u64 after)
+{
+	struct trend trend = { .slot_ns = SECOND_NS, .nr = 3, .least = { before, before, after } };
+
+	process.trend = &trend;
+	write_report(report_text);
+	process.trend = NULL;
+}
+
+static void growth_that_can_be_read(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 5000, 100);
+	write_trend(8965325, 8965326);
+	lacks("rose from");
+	write_trend(8965325, 8965325);
+	lacks("rose from");
+	/* 0.1 %, and both are 8.55 MiB. */
+	write_trend(8961000, 8970000);
+	lacks("rose from");
+	write_trend(8965325, 9100000);
+	has("the low-water mark rose from 8.55 MiB to 8.68 MiB");
+}
+
 /* The callers of a row are its innermost two functions. A function without a name is shown as an offset. */
 static void callers(void **state)
 {
@@ -594,6 +619,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(json_numbers),
 		TEST(growth_of_last_hour),
+		TEST(growth_that_can_be_read),
 		TEST(callers),
 		TEST(json_stacks),
 		TEST(hostile_names_are_escaped),

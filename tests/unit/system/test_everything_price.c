@@ -12,11 +12,10 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_private.h"
-
-#define SECOND_NS 1000000000ULL
 
 /* Of one CPU. The trap of a call costs 1 us and its programs another one: 500,000 calls a second cost all of it. */
 enum { LIMIT = 500, WHOLE = 10000, MAX_NR = 4097, FIRST_PID = 100 };

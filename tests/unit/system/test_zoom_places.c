@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
+#include "user/lib/clock.h"
 #include "user/system/zoom_price.h"
-
-#define SECOND_NS 1000000000ULL
 
 enum { PLACES = 3, MOST = 12 };
 

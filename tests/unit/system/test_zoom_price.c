@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
 
-#define SECOND_NS 1000000000ULL
-#define MS	  1000000ULL
+#define MS 1000000ULL
 
 /* Of one CPU; a call costs one microsecond, so 1,000,000 of them a second cost all of it. */
 enum { LIMIT = 500, WHOLE = 10000 };
