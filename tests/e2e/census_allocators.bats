@@ -67,15 +67,20 @@ all_equal() {
 	untouched "$TARGET"
 }
 
-@test "census: jemalloc: addresses of 57 bits, and large blocks of whole pages (T11)" {
-	start "$T/like_jemalloc" books
+# wide MODE VERSION: a program with the books of a jemalloc for addresses of 57 bits
+wide() {
+	start "$T/like_jemalloc" "$1"
 	TARGET=$PID
 	wait_for says like_jemalloc ready
 	census
-	grep -q '64-bit, jemalloc 5.3' "$text"
+	grep -q "64-bit, jemalloc $2" "$text"
 	[ "$(grep -c ',64,live' "$list")" -eq 50 ]
 	[ "$(grep -c ',430080,live' "$list")" -eq 1 ]
 }
+
+@test "census: jemalloc: addresses of 57 bits, and large blocks of whole pages (T11)" { wide books 5.3; }
+
+@test "census: jemalloc: addresses of 57 bits before 5.3 (T11)" { wide books-old 5.1; }
 
 # bats test_tags=full
 @test "census: jemalloc: of a core" {
@@ -204,6 +209,8 @@ by_books() {
 }
 
 @test "census: mimalloc 3: the blocks of its map of pages, and what is lost of them (T8)" { by_books map 3.0; }
+
+@test "census: mimalloc 2: the blocks of its slices, and what is lost of them (T8)" { by_books slices 2.1.9; }
 
 @test "census: mimalloc 1: the blocks of its segments, and what is lost of them (T8)" { by_books segments 1.9; }
 

@@ -214,8 +214,11 @@ find_jemalloc() {
 }
 
 @test "leaks: jemalloc: a tree of three levels says what is free, too (T8)" {
-	traced -- "$T/like_jemalloc" wide
-	judged
+	local kind
+	for kind in wide wide-old; do
+		traced -- "$T/like_jemalloc" "$kind"
+		judged
+	done
 }
 
 @test "leaks: mimalloc: the address of the first block of a page in the books holds no block (T8)" {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory as mimalloc has it (user/census/mimalloc_find.c, user/scan/mimalloc_map.c):
- * like_mimalloc [map|segments|traced]. Without an argument it is none: small numbers and a pointer into itself, at an
- * address where a segment may begin. Else it has books of version 3 or 1, with one page of blocks that the program
- * takes. Sleeps until SIGTERM, or ends if it is traced.
+ * like_mimalloc [map|slices|segments|traced]. Without an argument it is none: small numbers and a pointer into
+ * itself, at an address where a segment may begin. Else it has books of version 3, 2 or 1, with one page of blocks that
+ * the program takes. Sleeps until SIGTERM, or ends if it is traced.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -97,6 +97,30 @@ static void map(void)
 	take(first);
 }
 
+/* Version 2: a segment of slices, the second of which is a page. Its books lead to lost blocks, too. */
+static void slices(void)
+{
+	uint64_t *segment = pages(SEGMENT, SEGMENT), *page = segment + 36 + 12;
+	char *first = (char *)segment + SLICE;
+
+	segment[27] = 1;
+	segment[28] = (uintptr_t)segment ^ secret;
+	segment[31] = SEGMENT / SLICE;
+	segment[32] = 1;
+	segment[34] = 2;
+	for (int i = 0; i < NR_LOST; i++)
+		segment[SLICE / 16 + i] = (uintptr_t)(first + (NR_BLOCKS + i) * SLOT);
+	page[0] = 1;
+	page[1] = NR_READY << 16 | (uint64_t)(SLICE / SLOT) << 32;
+	page[2] = list(first, NR_USED, NR_READY - 10);
+	page[3] = list(first, NR_READY - 10, NR_READY);
+	page[4] = NR_USED;
+	page[5] = SLOT;
+	page[6] = (uintptr_t)first;
+	page[7] = list(first, NR_BLOCKS + NR_LOST, NR_USED);
+	take(first);
+}
+
 /* Version 1: a segment of pages, the second of which is used. */
 static void segments(void)
 {
@@ -126,6 +150,7 @@ static char *next_slot;
 FN void *mi_malloc(size_t size);
 FN void *mi_zalloc(size_t size);
 FN void mi_free(void *p);
+FN size_t mi_usable_size(const void *p);
 
 void *mi_malloc(size_t size)
 {
@@ -146,12 +171,19 @@ void mi_free(void *p)
 	keep(p);
 }
 
+size_t mi_usable_size(const void *p)
+{
+	keep(p);
+	return SLOT;
+}
+
 FN static void lose_first(void)
 {
 	void *p = mi_zalloc(SLOT);
 
 	keep(p);
-	mi_free(NULL);
+	if (mi_usable_size(p))
+		mi_free(NULL);
 }
 
 /* The first block of the page, whose address the books have, is lost. */
@@ -179,6 +211,8 @@ int main(int argc, char **argv)
 		none();
 	else if (!strcmp(argv[1], "map"))
 		map();
+	else if (!strcmp(argv[1], "slices"))
+		slices();
 	else if (!strcmp(argv[1], "traced"))
 		traced();
 	else

@@ -114,10 +114,15 @@ size_t jemalloc_read_leaf(const struct jemalloc_books *j, taddr_t at, u64 *words
 	if (!j->is_wide)
 		return nr;
 	nr /= 2;
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
+		u64 flags = words[2 * i + 1];
+
+		/* Before 5.3: the class, and from bit 32 on whether it is a slab. */
 		words[i] = (words[2 * i] & JEMALLOC_EXTENT_MASK) |
-			   (words[2 * i + 1] & ((1 << WIDE_CLASS_SHIFT) - 1)) |
-			   words[2 * i + 1] >> WIDE_CLASS_SHIFT << 48;
+			   (j->layout->has_table ? (flags & ((1 << WIDE_CLASS_SHIFT) - 1)) |
+							   flags >> WIDE_CLASS_SHIFT << 48
+						 : (flags >> 32 & JEMALLOC_IS_SLAB) | flags << 48);
+	}
 	return nr;
 }
 
@@ -166,10 +171,12 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 {
 	u64 words[PAGE_WORDS], before = (at - leaf) / page_bytes(j);
 	taddr_t page = 0, next;
-	size_t nr = jemalloc_read_leaf(j, at, words, &next), i = 0;
+	size_t nr, i = 0;
 	u32 nr_tries = 0;
 	int err = -ENOENT;
 
+	j->layout = layouts;
+	nr = jemalloc_read_leaf(j, at, words, &next);
 	for (; i < nr && nr_tries < MAX_TRIES; i++) {
 		/* Where extents were joined, a word has a size class but no description. */
 		if (!(words[i] & JEMALLOC_EXTENT_MASK))
@@ -182,11 +189,12 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 	if (!page)
 		return nr_tries ? -ENOENT : -ENODATA;
 	j->root = slot - (page >> (j->is_wide ? JEMALLOC_WIDE_ROOT_SHIFT : JEMALLOC_LEAF_SHIFT)) * 8;
-	/* The flags of a wide tree before 5.3 are others. */
-	for (size_t k = 0; k < (j->is_wide ? 1 : ARRAY_SIZE(layouts)); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(layouts); k++) {
 		int nr_right;
 
 		j->layout = &layouts[k];
+		if (j->is_wide)
+			jemalloc_read_leaf(j, at, words, &next);
 		nr_right = count_right(j, words, nr, page - i * PAGE);
 		if (nr_right >= MIN_RIGHT)
 			return 0;

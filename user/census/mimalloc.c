@@ -128,8 +128,12 @@ static int mimalloc_add_page(struct mimalloc *m, const struct mimalloc_page *p, 
 
 static int walk_segment(struct mimalloc *m, const struct mimalloc_segment *s)
 {
+	/* The books have the address of the first block of each page: they hold nothing. */
+	const struct census_run books = { .start = s->addr,
+					  .end = s->addr + (u64)s->nr_info * MIMALLOC_SLICE,
+					  .first = s->addr };
 	struct census_arena *arena = &m->w->out->arenas[0];
-	int err = 0;
+	int err = census_runs_add(&m->runs, &books);
 
 	arena->system_bytes += (u64)s->nr_info * MIMALLOC_SLICE;
 	for (u64 i = s->nr_info; i < s->nr_entries && !err;) {

@@ -25,6 +25,9 @@ enum {
 	MAX_OFFSET = 4096, /* of the end of a header */
 	MAX_SAMPLES = 1 << 14, /* asking the books for each of millions of blocks takes long */
 };
+/* Of glibc, for words of 8 bytes. */
+#define CHUNK_HEADER 8ULL
+#define CHUNK_ALIGN  16ULL
 
 struct behind_offset {
 	u32 offset, nr;
@@ -64,6 +67,17 @@ static void behind_note_pointer(struct scan *s, u32 block, u64 offset)
 	b->link = (u32)offset;
 }
 
+/*
+ * When allocations were lost, free memory is a root, too, and free chunks of glibc lead to each other. A chunk begins
+ * in the last words of the block before it, so all blocks of a size before free chunks are reached at one offset.
+ */
+static bool behind_is_chunk(const struct scan *s, const struct root_ref *ref)
+{
+	u64 chunk = (scan_block_size(s, ref->block) + CHUNK_HEADER + CHUNK_ALIGN - 1) & ~(CHUNK_ALIGN - 1);
+
+	return s->options.is_partial && !s->cover && ref->offset + CHUNK_ALIGN == chunk;
+}
+
 static void behind_note_pointers(struct scan *s)
 {
 	struct root_iter roots = { &s->roots };
@@ -82,7 +96,8 @@ static void behind_note_pointers(struct scan *s)
 				behind_note_pointer(s, it.target, it.offset);
 	}
 	while (root_next(&roots, &ref))
-		behind_note_pointer(s, ref.block, ref.offset);
+		if (!behind_is_chunk(s, &ref))
+			behind_note_pointer(s, ref.block, ref.offset);
 }
 
 static bool behind_is_candidate(const struct scan_block *b)

@@ -37,6 +37,7 @@ enum {
 	WIDE_ROOT_SHIFT = 42,
 	WIDE_CLASS_SHIFT = 5,	 /* of the second word of a page, in 5.3 */
 	EXTENT_CLASS_SHIFT = 20, /* of the first word of a description, in 5.3 */
+	OLD_CLASS_SHIFT = 18,	 /* in 5.1 and 5.2; one less in 5.0 */
 	EXTENT_CLASS_MASK = 255,
 	EXTENT_SLAB_SHIFT = 12,
 	PAGE_SHIFT = 12,
@@ -49,6 +50,7 @@ enum {
 	STATE_MASK = 7,
 	MAX_DATA = 8 << 20,  /* bytes of a file's data in which the root is searched */
 	MAX_SAMPLES = 16,    /* known blocks with which it is searched */
+	MAX_TREES = 4,	     /* of a process that has jemalloc several times */
 	UNIT_SHIFT = 21,     /* pieces of its own memory are multiples of 2 MiB */
 	MAX_UNITS = 4096,    /* of these 2 MiB */
 	MAX_UNITS_BACK = 64, /* to the header of a piece */
@@ -79,11 +81,13 @@ struct jemalloc {
 	size_t nr_samples;
 	taddr_t data_start, data_end; /* in which the root is searched */
 	taddr_t root;
-	bool is_wide;
+	bool is_wide, is_old; /* is_old: wide, before 5.3 */
 	u64 nr_tries;
 	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
 	size_t nr_units;
 	struct extent_run run;
+	struct dead_range *in_tree; /* owned; by address; memory that the trees so far have */
+	size_t nr_in_tree, max_in_tree;
 };
 
 /* Would the process be stopped for too long? */
@@ -166,8 +170,13 @@ static u64 word_of(struct jemalloc *j, taddr_t leaf, taddr_t page)
 {
 	taddr_t at = leaf + (page >> PAGE_SHIFT) % level_words(j) * bytes_of_page(j);
 	u64 word = page_reader_at(&j->reader, at);
+	u64 flags = j->is_wide && word ? page_reader_at(&j->reader, at + 8) : 0;
 
-	return j->is_wide && word ? narrow_word(word, page_reader_at(&j->reader, at + 8)) : word;
+	if (!j->is_wide || !word)
+		return word;
+	/* Before 5.3 the second word has the class in its lower half, and a byte that says whether it is a slab. */
+	return j->is_old ? (word & EXTENT_MASK) | (flags >> 32 & IS_SLAB) | flags << CLASS_SHIFT
+			 : narrow_word(word, flags);
 }
 
 /* The leaf for @addr, where @first is the word of the root. */
@@ -186,13 +195,14 @@ static u64 root_index(const struct jemalloc *j, taddr_t addr)
 /* The extent that @leaf has for the page at @page; 0 = none. */
 static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
 {
-	u64 bits = word_of(j, leaf, page), first;
+	u32 shift = j->is_old ? OLD_CLASS_SHIFT : EXTENT_CLASS_SHIFT;
+	u64 bits = word_of(j, leaf, page), class = bits >> CLASS_SHIFT, first;
 
-	if (bits >> CLASS_SHIFT >= MAX_CLASSES)
+	if (class >= MAX_CLASSES)
 		return 0;
-	/* Before 5.3 the second words are others. */
 	first = j->is_wide ? page_reader_at(&j->reader, bits & EXTENT_MASK) : 0;
-	if (j->is_wide && ((first >> EXTENT_CLASS_SHIFT & EXTENT_CLASS_MASK) != bits >> CLASS_SHIFT ||
+	if (j->is_wide && (((first >> shift & EXTENT_CLASS_MASK) != class &&
+			    (!j->is_old || (first >> (shift - 1) & EXTENT_CLASS_MASK) != class)) ||
 			   (first >> EXTENT_SLAB_SHIFT & 1) != (bits & IS_SLAB)))
 		return 0;
 	return bits & EXTENT_MASK;
@@ -256,11 +266,12 @@ static bool try_samples(struct jemalloc *j, taddr_t at, u64 word)
 	return false;
 }
 
-/* Is there a root, of a narrow or of a wide tree? */
+/* Is there a root, of a narrow or of a wide tree, or of a wide one before 5.3? */
 static bool is_root_here(struct jemalloc *j, taddr_t at, u64 word)
 {
-	for (int is_wide = 0; word && is_wide < 2; is_wide++) {
-		j->is_wide = is_wide;
+	for (int kind = 0; word && kind < 3; kind++) {
+		j->is_wide = kind > 0;
+		j->is_old = kind > 1;
 		if (try_samples(j, at, word))
 			return true;
 	}
@@ -309,18 +320,31 @@ static bool may_be_jemalloc(const struct scan *s, taddr_t block)
 	       block % READER_PAGE != 16 && block >> WORD_BITS == 0;
 }
 
+/* The first block of [@start, @end) that no tree has so far; 0 = there is none. */
+static taddr_t first_strange(const struct jemalloc *j, taddr_t start, taddr_t end)
+{
+	const struct scan *s = j->s;
+	size_t i = array_search(k, 0, j->nr_in_tree, j->in_tree[k].end <= start);
+	u32 first = scan_lower_bound(s, start);
+
+	for (; first < s->nr && i < j->nr_in_tree && s->blocks[first].addr >= j->in_tree[i].start; i++)
+		first = scan_lower_bound(s, j->in_tree[i].end);
+	return first < s->nr && s->blocks[first].addr < end ? s->blocks[first].addr : 0;
+}
+
 /* By the first blocks of some mappings. */
 static bool find_tree(struct jemalloc *j)
 {
 	const struct scan *s = j->s;
 
+	j->nr_samples = j->nr_units = 0;
+	j->root = 0;
 	for (size_t i = 0; i < s->snap->nr_maps && j->nr_samples < MAX_SAMPLES; i++) {
 		const struct snapshot_map *map = &s->snap->maps[i];
-		u32 first = map->ino || !map->is_writable ? s->nr : scan_lower_bound(s, map->start);
+		taddr_t block = map->ino || !map->is_writable ? 0 : first_strange(j, map->start, map->end);
 
-		if (first < s->nr && s->blocks[first].addr < map->end &&
-		    may_be_jemalloc(s, s->blocks[first].addr))
-			j->samples[j->nr_samples++] = s->blocks[first].addr;
+		if (block && may_be_jemalloc(s, block))
+			j->samples[j->nr_samples++] = block;
 	}
 	return j->nr_samples && scan_jemalloc_find_root(j);
 }
@@ -343,18 +367,20 @@ static bool has_block(const struct scan *s, taddr_t start, taddr_t end)
 	return first < s->nr && s->blocks[first].addr < end;
 }
 
-static int scan_jemalloc_add_slab(struct region_list *list, taddr_t start, taddr_t end)
+/* Add [@start, @end), which lies above all others, to the @nr ranges at @of, with room for @max. 0 or -ENOMEM. */
+static int scan_jemalloc_add_range(struct dead_range **of, size_t *nr, size_t *max, taddr_t start,
+				   taddr_t end)
 {
-	struct dead_range *last = list->nr_slabs ? &list->slabs[list->nr_slabs - 1] : NULL;
+	struct dead_range *last = *nr ? *of + *nr - 1 : NULL;
 	int err;
 
-	if (list->nr_slabs && last->end == start) {
+	if (last && last->end == start) {
 		last->end = end;
 		return 0;
 	}
-	err = array_reserve(list->slabs, list->max_slabs, list->nr_slabs + 1);
+	err = array_reserve(*of, *max, *nr + 1);
 	if (!err)
-		list->slabs[list->nr_slabs++] = (struct dead_range){ start, end };
+		(*of)[(*nr)++] = (struct dead_range){ start, end };
 	return err;
 }
 
@@ -377,17 +403,24 @@ static int end_run(struct jemalloc *j)
 {
 	const struct extent_run run = j->run;
 	bool is_free = run.bits >> STATE_SHIFT & STATE_MASK || is_without_class(j);
+	int err;
 
 	j->run.start = 0;
 	if (!run.start)
 		return 0;
 	note_unit(j, run.bits & EXTENT_MASK);
+	err = scan_jemalloc_add_range(&j->in_tree, &j->nr_in_tree, &j->max_in_tree, run.start, run.end);
+	if (err)
+		return err;
+	/* When all blocks are known, this one has free blocks in caches, or what jemalloc keeps for threads. */
+	is_free |= j->s->freed && !j->s->cover && !has_block(j->s, run.start, run.end);
 	if (is_free)
 		return region_has_point(j->list, run.start, run.end) || has_block(j->s, run.start, run.end)
 			       ? 0
 			       : region_add_dead(j->list, run.start, run.end);
 	return run.bits & IS_SLAB && has_block(j->s, run.start, run.end)
-		       ? scan_jemalloc_add_slab(j->list, run.start, run.end)
+		       ? scan_jemalloc_add_range(&j->list->slabs, &j->list->nr_slabs, &j->list->max_slabs,
+						 run.start, run.end)
 		       : 0;
 }
 
@@ -612,10 +645,33 @@ static int search_threads(struct jemalloc *j)
 	return err;
 }
 
+static int scan_jemalloc_by_start(const void *a, const void *b)
+{
+	const struct dead_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Take all that the tree says. The next one may have memory below it. */
+static int take_tree(struct jemalloc *j)
+{
+	int err = take_extents(j);
+
+	for (size_t i = 0; i < j->nr_units && !err; i++)
+		err = add_own_memory(j, j->units[i]);
+	if (!err)
+		err = search_threads(j);
+	if (!err && j->nr_in_tree)
+		qsort(j->in_tree, j->nr_in_tree, sizeof(*j->in_tree), scan_jemalloc_by_start);
+	if (!err && j->list->nr_slabs)
+		qsort(j->list->slabs, j->list->nr_slabs, sizeof(*j->list->slabs), scan_jemalloc_by_start);
+	return err;
+}
+
 int region_find_jemalloc(struct region_list *list, const struct scan *s)
 {
 	auto_free struct jemalloc *j = NULL;
-	int err;
+	int err = 0;
 
 	if (s->word_size != 8 || s->snap->is_big_endian)
 		return 0;
@@ -625,11 +681,9 @@ int region_find_jemalloc(struct region_list *list, const struct scan *s)
 	j->s = s;
 	j->list = list;
 	j->reader = (struct page_reader){ .snap = s->snap, .addr = 1 };
-	err = find_tree(j) ? take_extents(j) : 0;
-	for (size_t i = 0; i < j->nr_units && !err; i++)
-		err = add_own_memory(j, j->units[i]);
-	if (!err && j->root)
-		err = search_threads(j);
+	for (u32 i = 0; i < MAX_TREES && !err && find_tree(j); i++)
+		err = take_tree(j);
+	free(j->in_tree);
 	/* Pages that were read too late are not known. */
 	return err ? err : is_late(s->snap) ? -ETIME : 0;
 }

@@ -198,14 +198,30 @@ static const struct {
 	const struct alloc_fn *fns;
 	u8 nr, nr_telling; /* only this allocator has the first ones */
 	u8 nr_in_heaps;
+	u8 nr_enough; /* so many of its names need no proof */
 } allocators[] = {
-	{ "jemalloc", NULL, TABLE(jemalloc), 7, 0 },
-	{ "mimalloc", "mi_", TABLE(mimalloc), ARRAY_SIZE(mimalloc), NR_IN_HEAPS },
-	{ "mimalloc", "_mi_", TABLE(mimalloc_inner), ARRAY_SIZE(mimalloc_inner), 0 },
-	{ "tcmalloc", "tc_", TABLE(tcmalloc), ARRAY_SIZE(tcmalloc), 0 },
-	{ "rpmalloc", "rp", TABLE(rpmalloc), ARRAY_SIZE(rpmalloc), 0 },
-	{ "snmalloc", "sn_", TABLE(snmalloc), ARRAY_SIZE(snmalloc), 0 },
+	{ "jemalloc", NULL, TABLE(jemalloc), 7, 0, 6 },
+	{ "mimalloc", "mi_", TABLE(mimalloc), ARRAY_SIZE(mimalloc), NR_IN_HEAPS, 12 },
+	{ "mimalloc", "_mi_", TABLE(mimalloc_inner), ARRAY_SIZE(mimalloc_inner), 0, 3 },
+	{ "tcmalloc", "tc_", TABLE(tcmalloc), ARRAY_SIZE(tcmalloc), 0, 12 },
+	{ "rpmalloc", "rp", TABLE(rpmalloc), ARRAY_SIZE(rpmalloc), 0, 12 },
+	{ "snmalloc", "sn_", TABLE(snmalloc), ARRAY_SIZE(snmalloc), 0, ARRAY_SIZE(snmalloc) },
 };
+
+/*
+ * A library may call anything mallocx or mi_free. These functions prove that names of the allocator mean what they say:
+ * no linker leaves out all of those that its allocator has.
+ */
+static const struct {
+	const char *kind, *symbol;
+} proofs[] = {
+	{ "mimalloc", "mi_usable_size" },	{ "mimalloc", "_mi_malloc_generic" },
+	{ "tcmalloc", "tc_malloc_size" },	{ "tcmalloc", "tc_set_new_mode" },
+	{ "rpmalloc", "rpmalloc_usable_size" }, { "rpmalloc", "rpmalloc_thread_initialize" },
+	{ "snmalloc", "sn_rust_alloc" },	{ "snmalloc", "sn_malloc_usable_size" },
+};
+/* Parts of names that jemalloc has under any prefix; the second one is of functions within it. */
+static const char control[] = "mallctl", inner[] = "je_arena_";
 
 _Static_assert(ARRAY_SIZE(mimalloc) <= 64, "own_api.found has a bit for each");
 
@@ -275,8 +291,23 @@ static void see_ending(struct own_api_list *list, size_t a, const char *symbol)
 		note_found(list, a, symbol, len - longest, found);
 }
 
+/* The allocator that @symbol proves, or NULL. */
+static const char *kind_proved(const char *symbol)
+{
+	size_t len = strlen(symbol), n = sizeof(control) - 1;
+
+	if ((len >= n && !strcmp(symbol + len - n, control)) || strstr(symbol, inner))
+		return "jemalloc";
+	for (size_t i = 0; i < ARRAY_SIZE(proofs); i++)
+		if (!strcmp(symbol, proofs[i].symbol))
+			return proofs[i].kind;
+	return NULL;
+}
+
 void own_api_see(struct own_api_list *list, const char *symbol)
 {
+	const char *kind = kind_proved(symbol);
+
 	for (size_t a = 0; a < ARRAY_SIZE(allocators); a++) {
 		const char *prefix = allocators[a].prefix,
 			   *stem = prefix ? own_api_behind(symbol, prefix) : NULL;
@@ -288,6 +319,8 @@ void own_api_see(struct own_api_list *list, const char *symbol)
 		row = stem ? row_of_stem(a, stem, &in_heap) : NULL;
 		if (row)
 			note_found(list, a, prefix, strlen(prefix), (size_t)(row - allocators[a].fns));
+		if (kind && !strcmp(kind, allocators[a].kind))
+			list->proved |= 1U << a;
 	}
 }
 
@@ -295,9 +328,14 @@ size_t own_api_settle(struct own_api_list *list)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < list->nr; i++)
-		if (__builtin_popcountll(list->apis[i].found) >= MIN_FOUND)
-			list->apis[kept++] = list->apis[i];
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct own_api *api = &list->apis[i];
+		u8 nr_enough =
+			list->proved >> api->allocator & 1 ? MIN_FOUND : allocators[api->allocator].nr_enough;
+
+		if (__builtin_popcountll(api->found) >= nr_enough)
+			list->apis[kept++] = *api;
+	}
 	return list->nr = kept;
 }
 

@@ -16,14 +16,15 @@ struct own_api {
 struct own_api_list {
 	struct own_api apis[OWN_API_MAX];
 	size_t nr;
+	u32 proved; /* bits: tables in own_api.c whose allocator is surely here */
 };
 
 /* A file defines the function @symbol. */
 void own_api_see(struct own_api_list *list, const char *symbol);
 
 /*
- * All functions of a file were seen: forget APIs of which too few were there, which are those of something else.
- * Returns how many are left.
+ * All functions of a file were seen: forget APIs of which too few were there, and those of which some were there but
+ * nothing else of the allocator. Their names mean something else. Returns how many are left.
  */
 size_t own_api_settle(struct own_api_list *list);
 

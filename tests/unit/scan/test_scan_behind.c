@@ -99,6 +99,31 @@ static void no_header(void **state)
 		assert_verdict(kept[i], SCAN_POSSIBLE);
 }
 
+/* When events were lost, free chunks of glibc lead into the last words of the blocks before them. */
+static void free_chunks_are_no_header(void **state)
+{
+	taddr_t kept[NR], before[NR];
+
+	(void)state;
+	w.options.is_partial = true;
+	keep_behind(kept, GLOBALS, 16);
+	for (u32 i = 0; i < NR; i++) {
+		before[i] = block_at(HEAP + 0x8000 + 64 * i, 56);
+		put(GLOBALS + 8 * (NR + i), before[i] + 48);
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++) {
+		assert_verdict(kept[i], SCAN_REACHABLE);
+		assert_verdict(before[i], SCAN_POSSIBLE);
+	}
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.is_partial = false;
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(before[i], SCAN_REACHABLE);
+}
+
 /* A word with a counter above 48 bits holds nothing, but the scan says that such words lead to the lost blocks. */
 static void marked_pointers(void **state)
 {
@@ -145,8 +170,13 @@ static void marks_by_chance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(one_header), TEST(chains_behind_headers), TEST(two_headers),
-		TEST(no_header),  TEST(marked_pointers),       TEST(marks_by_chance),
+		TEST(one_header),
+		TEST(chains_behind_headers),
+		TEST(two_headers),
+		TEST(no_header),
+		TEST(marked_pointers),
+		TEST(marks_by_chance),
+		TEST(free_chunks_are_no_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,8 +49,8 @@ static void play(int to)
 
 /* The books of jemalloc 5.0 to 5.2: extents of blocks, of the arrays of free blocks of a thread, and of free pages. */
 enum { LEVEL = 1 << 18, BINS = 20, BIN = 100, STRIDE = 128, PAGES = 64, ARRAY_PAGES = 5 };
-static _Alignas(64) u64 root[LEVEL];
-static __thread u64 bins[BINS][3];
+static _Alignas(64) u64 roots[2][LEVEL];
+static __thread u64 bins[2][BINS][3];
 static u64 in_data = 1; /* so that the file has data before the root */
 
 static u64 *pages_new(size_t nr)
@@ -76,7 +76,7 @@ static void hold_last(int to, u64 addrs[BLOCKS])
 	size_t most = (BLOCKS - 1) * sizeof(*addrs);
 
 	kept[0] = (void *)(uintptr_t)addrs[BLOCKS - 1];
-	__asm__ volatile("" : : "r"(root), "r"(bins) : "memory");
+	__asm__ volatile("" : : "r"(roots), "r"(bins) : "memory");
 	/* The last address is told when the others are nowhere else. */
 	if (write(to, addrs, most) != (ssize_t)most)
 		_exit(1);
@@ -87,28 +87,40 @@ static void hold_last(int to, u64 addrs[BLOCKS])
 		pause();
 }
 
-/* Each block is in an array, as after its release; the first half was given out again, and the last one is held. */
-static void play_old(int to)
+/* The books of allocator @k, with @nr blocks, each of which is in an array, as after its release. */
+static void lay_out(int k, u64 *addrs, u64 nr)
 {
 	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + 2 * ARRAY_PAGES),
 	    *extents = pages_new(1);
 	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64,
-	    unused = start + (PAGES + ARRAY_PAGES) * 4096, addrs[BLOCKS];
+	    unused = start + (PAGES + ARRAY_PAGES) * 4096;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	root[start >> 30] = (u64)(uintptr_t)leaf;
+	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
 	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
 	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 50ULL << 48);
 	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 232ULL << 48);
-	for (u64 i = 0; i < BLOCKS; i++) {
+	for (u64 i = 0; i < nr; i++) {
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
 	}
 	for (u64 i = 0; i < BINS; i++) {
-		bins[i][0] = (u64)(BIN / 2) << 32;
-		bins[i][1] = in_data;
-		bins[i][2] = array + (i + 1) * BIN * 8;
+		bins[k][i][0] = (u64)(BIN / 2) << 32;
+		bins[k][i][1] = in_data;
+		bins[k][i][2] = array + (i + 1) * BIN * 8;
 	}
+}
+
+/* The first half was given out again, and the last one is held. */
+static void play_old(int to, u64 nr_first, bool has_bins)
+{
+	u64 addrs[BLOCKS];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	lay_out(0, addrs, nr_first);
+	if (nr_first < BLOCKS)
+		lay_out(1, addrs + nr_first, BLOCKS - nr_first);
+	if (!has_bins)
+		memset(bins, 0, sizeof(bins));
 	hold_last(to, addrs);
 }
 
@@ -133,7 +145,7 @@ static void play_spans(int to)
 		header[2] = NR | (u64)NR << 32;
 		header[4] = (u64)SLOT << 32;
 		header[5] = 1ULL << 32;
-		header[8] = (u64)(uintptr_t)root;
+		header[8] = (u64)(uintptr_t)roots;
 	}
 	for (u64 i = 0; i < BLOCKS; i++) {
 		u64 slot = start + i / NR * SPAN + HEADER + i % NR * SLOT;
@@ -209,14 +221,14 @@ static const struct cover_map *cover_of(const void *ctx)
 }
 
 /* Half of the blocks of the child @what must be lost, and the last one not. */
-static void first_half_is_lost(const char *what, bool is_attached)
+static void first_half_is_lost(const char *what, bool is_attached, bool keeps_freed)
 {
 	u64 addrs[BLOCKS];
 	const struct scan_books books = {
 		.ctx = addrs, .nr_blocks = BLOCKS, .for_each = for_each, .find = find, .cover = cover_of
 	};
 	const struct snapshot_options so = { .max_pause_ns = SLOW_NS };
-	const struct scan_options options = { .is_partial = is_attached, .keeps_freed = is_attached };
+	const struct scan_options options = { .is_partial = is_attached, .keeps_freed = keeps_freed };
 	struct scan_block_info info;
 	struct budget budget = { 0 };
 	struct snapshot *snap;
@@ -233,8 +245,10 @@ static void first_half_is_lost(const char *what, bool is_attached)
 	assert_int_equal(snapshot_stop_new(&snap, pid, &so), 0);
 	assert_int_equal(scan_read(scan, snap), 0);
 	assert_int_equal(scan_judge(scan), 0);
-	/* The description of the extent has the address of the first one. */
+	/* The description of an extent has the address of the first one. */
 	for (int i = 1; i < BLOCKS / 2; i++) {
+		if (i == BLOCKS / 4)
+			continue;
 		assert_true(scan_find(scan, addrs[i], &info));
 		assert_string_equal(scan_verdict_name(info.verdict), "definite");
 	}
@@ -251,14 +265,28 @@ static void first_half_is_lost(const char *what, bool is_attached)
 static void old_arrays(void **state)
 {
 	(void)state;
-	first_half_is_lost("old", false);
+	first_half_is_lost("old", false, false);
+}
+
+/* A second one in the process has such arrays, too (T8). */
+static void two_of_them(void **state)
+{
+	(void)state;
+	first_half_is_lost("twice", false, false);
+}
+
+/* Where all blocks are known, memory in use that has none is jemalloc's own (T8). */
+static void memory_without_blocks(void **state)
+{
+	(void)state;
+	first_half_is_lost("cached", false, true);
 }
 
 /* The begin of a slot that has had a block is no root (T8). */
 static void slots_of_rpmalloc(void **state)
 {
 	(void)state;
-	first_half_is_lost("spans", true);
+	first_half_is_lost("spans", true, true);
 }
 
 static int read_at_most(pid_t pid, const struct scan_books *books, u64 deadline_ns)
@@ -321,12 +349,17 @@ static void late_without(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late), cmocka_unit_test(late_without),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(late),
+					    cmocka_unit_test(late_without),
 					    cmocka_unit_test(old_arrays),
+					    cmocka_unit_test(two_of_them),
+					    cmocka_unit_test(memory_without_blocks),
 					    cmocka_unit_test(slots_of_rpmalloc) };
 
-	if (argc > 1 && !strcmp(argv[1], "old"))
-		play_old(STDOUT_FILENO);
+	if (argc > 1 && (!strcmp(argv[1], "old") || !strcmp(argv[1], "cached")))
+		play_old(STDOUT_FILENO, BLOCKS, strcmp(argv[1], "cached") != 0);
+	if (argc > 1 && !strcmp(argv[1], "twice"))
+		play_old(STDOUT_FILENO, BLOCKS / 4, true);
 	if (argc > 1 && !strcmp(argv[1], "spans"))
 		play_spans(STDOUT_FILENO);
 	if (argc > 1)

@@ -77,6 +77,29 @@ static void any_prefix(void **state)
 	assert_no_row("_rjem_mallctl");
 }
 
+/* Inner names prove it, too; and so do nearly all of its own names (T7). */
+static void any_proof(void **state)
+{
+	(void)state;
+	see("q_mallocx q_rallocx q_sdallocx _q_je_arena_init xy_mallocx xy_dallocx");
+	assert_int_equal(own_api_settle(&f.list), 1);
+	assert_int_equal(row("q_mallocx", "jemalloc")->size_arg, 1);
+	f.list = (struct own_api_list){ 0 };
+	see("z_mallocx z_rallocx z_xallocx z_sallocx z_dallocx z_sdallocx");
+	assert_int_equal(own_api_settle(&f.list), 1);
+}
+
+/* A library in which such names mean something else (T7). */
+static void names_of_something_else(void **state)
+{
+	(void)state;
+	see("a_mallocx a_rallocx a_dallocx a_sdallocx mi_new mi_free mi_expand mi_realloc mi_version tc_new tc_free "
+	    "tc_delete tc_version rpmalloc rpfree rprealloc sn_malloc sn_free sn_realloc");
+	assert_int_equal(own_api_settle(&f.list), 0);
+	assert_no_row("a_dallocx");
+	assert_no_row("mi_free");
+}
+
 /* One name or two may be those of anything (T7). */
 static void few_names_prove_nothing(void **state)
 {
@@ -92,7 +115,7 @@ static void heaps_shift_arguments(void **state)
 	const struct alloc_fn *fn;
 
 	(void)state;
-	see("mi_malloc mi_free mi_zalloc mi_heap_malloc");
+	see("mi_malloc mi_free mi_zalloc mi_heap_malloc mi_usable_size");
 	assert_int_equal(own_api_settle(&f.list), 1);
 	fn = row("mi_heap_malloc_aligned", "mimalloc");
 	assert_int_equal(fn->size_arg, 2);
@@ -118,8 +141,8 @@ static void heaps_shift_arguments(void **state)
 static void fixed_prefixes(void **state)
 {
 	(void)state;
-	see("tc_malloc tc_free tc_deletearray_sized rpmalloc rpfree rpcalloc sn_rust_alloc sn_rust_dealloc "
-	    "sn_rust_realloc");
+	see("tc_malloc tc_free tc_deletearray_sized tc_malloc_size rpmalloc rpfree rpcalloc rpmalloc_usable_size "
+	    "sn_rust_alloc sn_rust_dealloc sn_rust_realloc");
 	assert_int_equal(own_api_settle(&f.list), 3);
 	assert_true(row("tc_new", "tcmalloc")->can_throw);
 	assert_int_equal(row("rpaligned_realloc", "rpmalloc")->size_arg, 3);
@@ -131,7 +154,8 @@ static void fixed_prefixes(void **state)
 static void inner_functions(void **state)
 {
 	(void)state;
-	see("_mi_thread_done _mi_thread_locals_done _mi_thread_locals_thread_done mi_malloc mi_free mi_zalloc");
+	see("_mi_thread_done _mi_thread_locals_done _mi_thread_locals_thread_done mi_malloc mi_free mi_zalloc "
+	    "_mi_malloc_generic");
 	assert_int_equal(own_api_settle(&f.list), 2);
 	assert_int_equal(row("_mi_thread_done", "mimalloc")->kind, ALLOC_DELETE);
 	assert_int_equal(row("_mi_thread_done", "mimalloc")->old_arg, 0);
@@ -163,7 +187,7 @@ static void full_table(void **state)
 	int fn = 1;
 
 	(void)state;
-	see("mi_malloc mi_free mi_zalloc");
+	see("mi_malloc mi_free mi_zalloc mi_usable_size");
 	assert_int_equal(own_api_settle(&f.list), 1);
 	for (int i = 0; fn > 0; i++) {
 		struct alloc_fn own = { name, name, ALLOC_FREE, FAMILY_CUSTOM, .old_arg = 1 };
@@ -180,9 +204,9 @@ static void full_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(any_prefix),     TEST(few_names_prove_nothing), TEST(heaps_shift_arguments),
-		TEST(fixed_prefixes), TEST(inner_functions),	     TEST(hostile_names),
-		TEST(full_table),
+		TEST(any_prefix),      TEST(few_names_prove_nothing), TEST(heaps_shift_arguments),
+		TEST(any_proof),       TEST(names_of_something_else), TEST(fixed_prefixes),
+		TEST(inner_functions), TEST(hostile_names),	      TEST(full_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
