@@ -354,7 +354,7 @@ check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main job
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; more than 10 minutes)
 	$(Q)tests/bench/run.sh $(abspath $(O))
 
-bench-peers: all                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; some 10 minutes; PEERS_S=n: n seconds of it, the next call goes on)
+bench-peers: all $(O)/tests/bench/pair                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; some 10 minutes; PEERS_S=n: n seconds of it, the next call goes on)
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/bench/peers.py -r $(or $(ROUNDS),5) $(PEERS_S:%=-s %) $(PROGRAMS:%=-p %) \
 		-k $(abspath $(O))/peers.json $(if $(PROGRAMS),,-w $(CURDIR)/doc/performance.md)

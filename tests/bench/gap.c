@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A program that notices when it does not run: gap MIB has so much memory in blocks of 1 KiB, prints "ready", and reads
- * the clock all the time. For each line of standard input it prints the longest time between two readings since the
- * line before, in milliseconds. It ends with standard input.
+ * the clock all the time, while it frees and allocates some thousand blocks a second. For each line of standard input
+ * it prints the longest time between two readings since the line before, in milliseconds. It ends with standard input.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 1008, BLOCKS_A_MIB = 1024, READINGS = 1000 };
+enum { BLOCK_BYTES = 1008, BLOCKS_A_MIB = 1024, READINGS = 10000 };
+
+static void **blocks;
+static long nr_blocks;
 
 static double now_ms(void)
 {
@@ -18,6 +22,15 @@ static double now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void replace_block(void)
+{
+	static unsigned long at;
+
+	at = (at + 7919) % (unsigned long)nr_blocks;
+	free(blocks[at]);
+	blocks[at] = malloc(BLOCK_BYTES);
 }
 
 static double longest_gap(double *last)
@@ -35,17 +48,17 @@ static double longest_gap(double *last)
 
 int main(int argc, char **argv)
 {
-	long nr = argc > 1 ? atol(argv[1]) * BLOCKS_A_MIB : 0;
-	static void *volatile newest;
 	double last, longest = 0;
 
-	for (long i = 0; i < nr; i++) {
-		void **block = malloc(BLOCK_BYTES);
-
-		if (!block)
+	nr_blocks = argc > 1 ? atol(argv[1]) * BLOCKS_A_MIB : 0;
+	blocks = calloc((size_t)nr_blocks + 1, sizeof(*blocks));
+	if (!blocks || nr_blocks <= 0)
+		return 2;
+	for (long i = 0; i < nr_blocks; i++) {
+		blocks[i] = malloc(BLOCK_BYTES);
+		if (!blocks[i])
 			return 1;
-		*block = newest;
-		newest = block;
+		memset(blocks[i], 1, BLOCK_BYTES);
 	}
 	puts("ready");
 	fflush(stdout);
@@ -56,6 +69,7 @@ int main(int argc, char **argv)
 		char byte;
 		ssize_t n = read(0, &byte, 1);
 
+		replace_block();
 		longest = gap > longest ? gap : longest;
 		if (!n)
 			return 0;

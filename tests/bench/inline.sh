@@ -3,7 +3,7 @@
 # Part of run.sh: what the inline source costs beside heaptrack and beside the untraced program. Elapsed times; runs
 # take turns, one round to warm up, the medians of five more.
 
-inline_rounds=5
+inline_rounds=${ROUNDS:-5}
 
 declare -A times # by kind of run: ns, one of each round
 
@@ -95,19 +95,65 @@ in_speed() {
 
 in_lost() { jq '[.processes[].lost | .allocs + .frees] | add' "$tmp/report.json" 2>>"$tmp/log" || true; }
 
-# as_typed [OPTION...]: the whole command, with all that run does without options
-as_typed() { pinned env -u HEAPTAP_NO_CODE "$heaptap" run -q "$@" -o "$tmp/report.json" --force -- "$bench/pair" "${pair[@]}"; }
+# typed COMMAND...: the whole command with all that run does without options, its report as text
+typed() { pinned env -u HEAPTAP_NO_CODE "$heaptap" run "$@"; }
+
+# by_others COMMAND...: the same by heaptrack. And: with its report as text.
+by_others() { pinned heaptrack -o "$tmp/heaptrack" "$@"; }
+printed_by_others() {
+	rm -f "$tmp"/heaptrack*
+	by_others "$@"
+	pinned heaptrack_print -f "$tmp"/heaptrack*
+}
+
+# as_nobody COMMAND...: nobody can read the folder of the others
+as_nobody() { pinned env -u HEAPTAP_NO_CODE HOME="$tmp/nobody" setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+
+# typed_rows NAME LIMIT COMMAND...: in turns untraced, as typed, and by heaptrack
+typed_rows() {
+	local name=$1 limit=$2 round
+	shift 2
+	if ! command -v "$1" >/dev/null; then
+		missing "run as typed, $name: whole command / heaptrack's" "$limit" "it is not there"
+		return
+	fi
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "typed: $name: round $round of $inline_rounds"
+		in_round "$name.alone" "$(elapsed_of pinned "$@")"
+		in_round "$name.typed" "$(elapsed_of typed -- "$@")"
+		in_round "$name.others" "$(elapsed_of by_others "$@")"
+		in_round "$name.printed" "$(elapsed_of printed_by_others "$@")"
+	done
+	ratio "run as typed, $name: whole command / heaptrack's" "$(in_median "$name.typed")" "$(in_median "$name.others")" "$limit"
+	ratio "the same / heaptrack's with heaptrack_print" "$(in_median "$name.typed")" "$(in_median "$name.printed")" "-"
+	ratio "the same / untraced" "$(in_median "$name.typed")" "$(in_median "$name.alone")" "-"
+}
+
+# typed_by_anyone: 2 million events, without root
+typed_by_anyone() {
+	local round
+	mkdir -p "$tmp/nobody"
+	cp "$heaptap" "$bench/pair" "$tmp/nobody"
+	chown -R 65534:65534 "$tmp/nobody"
+	chmod 711 "$tmp"
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "typed without root: round $round of $inline_rounds"
+		in_round anyone.typed "$(elapsed_of as_nobody "$tmp/nobody/heaptap" run -- "$tmp/nobody/pair" -n 1000000)"
+		in_round anyone.others "$(elapsed_of as_nobody heaptrack -o "$tmp/nobody/heaptrack" "$tmp/nobody/pair" -n 1000000)"
+	done
+	ratio "run as typed without root, 2 million events: whole command / heaptrack's" "$(in_median anyone.typed)" \
+		"$(in_median anyone.others)" "1.5 x"
+}
 
 bench_typed() {
-	local round pair=(-n 1000000)
-	for ((round = 0; round <= inline_rounds; round++)); do
-		progress "typed: round $round of $inline_rounds"
-		in_round typed.untraced "$(elapsed_of pinned "$bench/pair" "${pair[@]}")"
-		in_round typed "$(elapsed_of as_typed)"
-		in_round typed.bpf "$(elapsed_of as_typed --backend bpf)"
-	done
-	ratio "run of 2 million events as typed / untraced" "$(in_median typed)" "$(in_median typed.untraced)" "-"
-	ratio "the same with --backend bpf" "$(in_median typed.bpf)" "$(in_median typed.untraced)" "-"
+	typed_rows "2 million events" "0.8 x" "$bench/pair" -n 1000000
+	typed_rows perl "0.8 x" perl -e 'my %h; $h{$_ % 5000} = "x" x ($_ % 97) for 1..2000000'
+	typed_rows python3 "0.8 x" /usr/bin/python3 -c 'import json, decimal
+for i in range(1000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Decimal(k) / 7)] for k in range(50)}))'
+	typed_rows sqlite3 "0.8 x" sqlite3 :memory: "create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<200000)
+		insert into t select x, hex(randomblob(20)) from c; create index i on t(b); select sum(a) from t where b > 'A' group by substr(b,1,2);"
+	typed_rows "clang on one file" "1.0 x" clang -O2 -I "$PWD" -D_GNU_SOURCE -c -o "$tmp/unit.o" user/stream/stream_read.c
+	typed_by_anyone
 }
 
 bench_inline() {

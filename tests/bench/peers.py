@@ -3,6 +3,8 @@
 """peers.py [-r ROUNDS] [-t TOOLS] [-p PROGRAMS] [-s SECONDS] [-k FILE] [-w FILE]: heaptap beside other heap profilers (root).
 
 Each tool records all allocations of real programs with their stacks; rounds (5) alternate, so that a disturbance hits all.
+heaptap runs as typed, with no option ("heaptap", whose report is text), or with the one that the name says.
+  whole    elapsed time of the whole command, as a multiple of that of heaptrack
   time     elapsed, as a multiple of the program alone (time of a tool's start is measured with "true" and left out);
            of redis the requests per second of the program alone, as a multiple of those with the tool
   p99      of redis: 99 % of the requests were answered in so many ms
@@ -10,9 +12,9 @@ Each tool records all allocations of real programs with their stacks; rounds (5)
   output   bytes of all files that the tool wrote
   report   time of the command that makes a text of them; "-" where the run itself writes it, or where there is no such command
 Each is a median; time and p99 with "(minimum-maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
--k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. Remove
-the file to begin anew. -w FILE writes time, p99 and memory of the programs that have all rounds, a row for each tool,
-between its lines <!-- peers --> and <!-- end -->.
+-k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. It goes
+when all is written, and another heaptap begins anew. -w FILE writes whole time, time, p99 and memory of the programs that
+have all rounds, a row for each tool, between its lines <!-- peers --> and <!-- end -->.
 A tool or program that is not installed is named and left out."""
 
 import getopt
@@ -41,6 +43,7 @@ C_SOURCE = "#include <stdio.h>\n" + "".join(
     % (i, i, i, i, i) for i in range(300))
 
 PROGRAMS = {
+    "2 million events": [os.environ.get("O", ROOT + "/build") + "/tests/bench/pair", "-n", "1000000"],
     "perl": ["perl", "-e", 'my %h; for my $i (1..150000) { $h{$i % 5000} = [ $i, "x$i" ]; } print scalar(keys %h), "\\n";'],
     "python3": ["python3", "-c", "import os; d = {}\nfor i in range(60000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
     "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 30000) "
@@ -64,10 +67,10 @@ def tools():
     probe = "u:%s:malloc { @size[tid] = arg0; } ur:%s:malloc /@size[tid]/ { @sum[ustack(16)] = sum(@size[tid]); delete(@size[tid]); }" % (libc(), libc())
     jemalloc, tcmalloc = library("libjemalloc.so.2"), library("libtcmalloc.so.4")
     have = {
-        "heaptap": ([HEAPTAP, "run", "-q", "-b", "bpf", "-o", "{dir}/out.json", "--"], {}, None),
-        "heaptap, recording": ([HEAPTAP, "run", "-q", "-b", "bpf", "--no-scan", "-w", "{dir}/out.heaptap", "-o", "{dir}/out.json", "--"], {},
-                               [HEAPTAP, "report", "-q", "{dir}/out.heaptap"]),
-        "heaptap, inline": ([HEAPTAP, "run", "-q", "-b", "inline", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptap": ([HEAPTAP, "run", "--"], {}, None),
+        "heaptap, JSON": ([HEAPTAP, "run", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptap, recording": ([HEAPTAP, "run", "-w", "{dir}/out.heaptap", "--"], {}, [HEAPTAP, "report", "{dir}/out.heaptap"]),
+        "heaptap, bpf": ([HEAPTAP, "run", "--backend", "bpf", "--"], {}, None),
         "heaptrack": (["heaptrack", "-o", "{dir}/out"], {}, ["sh", "-c", "heaptrack_print -f {dir}/out*"]),
         "heaptrack, raw": (["heaptrack", "--raw", "-o", "{dir}/out"], {},
                            ["sh", "-c", "heaptrack --interpret {dir}/out.raw* >/dev/null 2>&1; heaptrack_print -f $(ls {dir}/out* | grep -v raw)"]),
@@ -139,7 +142,7 @@ def redis_load(port):
         if subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, check=False).stdout == b"PONG\n":
             break
         time.sleep(0.05)
-    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "10000", "-r", "5000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
+    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "30000", "-r", "5000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
                           text=True, check=False).stdout.splitlines()
     values = dict(zip(done[0].replace('"', "").split(","), done[1].replace('"', "").split(",")))
     subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True, check=False)
@@ -191,10 +194,17 @@ def mib(nr):
     return "%.1f" % (nr / (1 << 20))
 
 
-def row(program, name, results, alone, start):
-    results, alone = [r for r in results if r], [r for r in alone if r]
+def whole(program, results, others):
+    """Of the whole command, beside that of heaptrack. A run of redis ends when its load does."""
+    if program == "redis" or not others:
+        return ""
+    return "%.2f" % (statistics.median(r["time"] for r in results) / statistics.median(r["time"] for r in others))
+
+
+def row(program, name, results, alone, others, start):
+    results, alone, others = ([r for r in rs if r] for rs in (results, alone, others))
     if not results or not alone:
-        return "| %s | %s | failed | | | | | |" % (program, name)
+        return "| %s | %s | failed | | | | | | |" % (program, name)
     base = statistics.median(r["time"] for r in alone)
     if program == "redis":
         rps = statistics.median(r["rps"] for r in alone)
@@ -204,8 +214,8 @@ def row(program, name, results, alone, start):
     p99 = spread([r["p99"] for r in results], lambda v: "%.1f" % v) if program == "redis" else ""
     own = statistics.median(r["memory"] for r in alone)
     reports = [r["report"] for r in results if r["report"] is not None]
-    return "| %s | %s | %s | %s | %s | %s | %s | %d |" % (
-        program, name, spread(times, lambda v: "%.2f" % v), p99, mib(statistics.median(max(r["memory"] - own, 0) for r in results)),
+    return "| %s | %s | %s | %s | %s | %s | %s | %s | %d |" % (
+        program, name, whole(program, results, others), spread(times, lambda v: "%.2f" % v), p99, mib(statistics.median(max(r["memory"] - own, 0) for r in results)),
         mib(statistics.median(r["output"] for r in results)), "%.1f" % statistics.median(reports) if reports else "-", len(results))
 
 
@@ -219,13 +229,18 @@ def write_into(path, lines):
 
 
 class Runs:
-    """The runs of each program by each tool, in a file: {program: {tool: [measures, or null for a run that failed]}}."""
+    """The runs of each program by each tool, in a file: {"of": heaptap, "runs": {program: {tool: [measures, or null for a run that failed]}}}."""
 
     def __init__(self, path, seconds):
-        self.path, self.end, self.of = path, time.monotonic() + seconds, {}
+        stat = os.stat(HEAPTAP)
+        self.path, self.end, self.of, self.what = path, time.monotonic() + seconds, {}, [stat.st_mtime_ns, stat.st_size]
         if path and os.path.exists(path):
             with open(path) as file:
-                self.of = json.load(file)
+                kept = json.load(file)
+            if kept.get("of") == self.what:
+                self.of = kept["runs"]
+            else:
+                print("peers.py: %s is of another heaptap: all is run anew" % path)
 
     def get(self, program, name):
         return self.of.get(program, {}).get(name, [])
@@ -245,7 +260,7 @@ class Runs:
         self.of.setdefault(program, {}).setdefault(name, []).append(measures)
         if self.path:
             with open(self.path + ".new", "w") as file:
-                json.dump(self.of, file)
+                json.dump({"of": self.what, "runs": self.of}, file)
             os.rename(self.path + ".new", self.path)
         return True
 
@@ -264,16 +279,17 @@ def table(runs, wanted, programs):
     for program in programs:
         for name, start in starts.items():
             if start is not None:
-                yield row(program, name, runs.get(program, name), runs.get(program, "alone"), start - starts["alone"])
+                yield row(program, name, runs.get(program, name), runs.get(program, "alone"), runs.get(program, "heaptrack"),
+                          start - starts["alone"])
 
 
 def by_tool(lines):
-    """The rows of table() as a row for each tool, with time and memory for each program."""
+    """The rows of table() as a row for each tool: whole time, time and memory for each program."""
     cells, programs, p99 = {}, [], {}
-    for program, tool, took, late, memory in (line.strip("| ").split(" | ")[:5] for line in lines if line.startswith("| ")):
+    for program, tool, whole, took, late, memory in ((line.strip("| ").split(" | ") + [""] * 6)[:6] for line in lines if line.startswith("| ")):
         if program not in programs:
             programs.append(program)
-        cells.setdefault(tool, {})[program] = took + ("" if tool == "alone" else ", " + memory)
+        cells.setdefault(tool, {})[program] = took if tool == "alone" else ", ".join(filter(None, (whole, took, memory)))
         p99[tool] = late.strip() or p99.get(tool, "")
     yield "| tool | %s | p99, ms |" % " | ".join(programs)
     yield "|---|" + "---|" * len(programs) + "---|"
@@ -291,7 +307,7 @@ def installed(options):
             wanted[name] = tool
     programs = []
     for program in PROGRAMS:
-        if not shutil.which(program if program != "redis" else "redis-server"):
+        if not shutil.which(PROGRAMS[program][0]):
             print("peers.py: %s is not installed: left out" % program)
         elif program in (options.get("-p") or program).split(","):
             programs.append(program)
@@ -299,6 +315,7 @@ def installed(options):
 
 
 def main():
+    os.environ.pop("HEAPTAP_NO_CODE", None)
     options = dict(getopt.getopt(sys.argv[1:], "r:t:p:s:k:w:h")[0])
     if "-h" in options:
         print(__doc__)
@@ -319,6 +336,8 @@ def main():
         write_into(options["-w"], ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s." % (
             os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), ""] +
             list(by_tool(lines)) + [line for line in lines if not line.startswith("| ")])
+        if not missing and "-k" in options:
+            os.remove(options["-k"])
     return 0
 
 

@@ -22,15 +22,9 @@ import sys
 import tempfile
 import time
 
+from own_redis import own_redis, wait_for
+
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-
-
-def wait_for(done):
-    for _ in range(300):
-        if done():
-            return
-        time.sleep(0.1)
-    sys.exit("price: waited in vain")
 
 
 def text_of(path):
@@ -92,19 +86,9 @@ def own_server(path, seconds):
 
 @contextlib.contextmanager
 def redis():
-    with tempfile.TemporaryDirectory() as home:
-        socket = os.path.join(home, "socket")
-        command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", home]
-
-        def count():
-            said = subprocess.run(["redis-cli", "-s", socket, "info", "stats"], capture_output=True, text=True, check=True).stdout
-            return int(re.search(r"total_commands_processed:(\d+)", said)[1])
-
-        with started(*command) as server:
-            wait_for(lambda: os.path.exists(socket))
-            with started("redis-benchmark", "-s", socket, "-c", "10", "-l", "-q", "-r", "100000", "-d", "200", "-t", "set"):
-                time.sleep(1)
-                yield server.pid, count
+    with own_redis() as server, started(*server.load("-l", "-q")):
+        time.sleep(1)
+        yield server.pid, server.nr_commands
 
 
 @contextlib.contextmanager

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How late redis-server answers while it is traced, with a leak verdict each 10 s and without.
+"""How late redis-server answers while it is traced, with leak verdicts and without.
 
-redis_p99.py HEAPTAP SECONDS ROUNDS [OPTION...]: a line "UNTRACED TRACED WITH_VERDICTS VERDICTS" of the 99th percentiles
-in ms and the number of verdicts. Runs without and with verdicts take turns, ROUNDS of each, some SECONDS long, and the
-medians count. All takes (2 * ROUNDS + 1) * SECONDS and half a minute. OPTIONs are those of heaptap attach, such as
---snapshot auto. The server has some 300 MiB.
+redis_p99.py HEAPTAP MIB SECONDS ROUNDS [OPTION...]: a line "UNTRACED TRACED WITH_VERDICTS WORST WORST_WITH_VERDICTS
+VERDICTS": 99th percentiles in ms, the longest that a request took without and with verdicts, and the number of verdicts.
+Runs without and with verdicts take turns, ROUNDS of each, some SECONDS long with a verdict in each half, and the medians
+count. OPTIONs are those of heaptap attach, such as --snapshot auto. The server has some MIB of values.
 """
 import csv
 import io
@@ -18,35 +18,31 @@ import sys
 import tempfile
 import time
 
-heaptap, seconds, rounds, *options = sys.argv[1:]
-seconds, rounds = int(seconds), int(rounds)
+from own_redis import own_redis, wait_for
+
+VALUE_BYTES, KEY_BYTES = 1000, 1100 # of each key, and with what redis needs for it
+
+heaptap, mib, seconds, rounds, *options = sys.argv[1:]
+mib, seconds, rounds = int(mib), int(seconds), int(rounds)
 
 
-def wait_for(done):
-    for _ in range(600):
-        if done():
-            return
-        time.sleep(0.1)
-    sys.exit("redis_p99: waited in vain")
-
-
-def load(path, requests):
-    """The 99th percentile and the maximum of so many SETs by 10 clients, and the requests of a second."""
+def load(server, requests):
+    """The 99th percentile and the maximum of so many SETs, and the requests of a second."""
     start = time.monotonic()
-    text = subprocess.run(["redis-benchmark", "-s", path, "-c", "10", "-n", str(requests), "-r", "100000", "-d", "200",
-                           "-t", "set", "--csv"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(server.load("-n", str(requests), "--csv"), check=True, capture_output=True, text=True).stdout
     row = next(csv.DictReader(io.StringIO(text)))
     return (float(row["p99_latency_ms"]), float(row["max_latency_ms"])), requests / (time.monotonic() - start)
 
 
-def traced(pid, path, requests, more):
+def traced(server, requests, more):
     """What load() returns while heaptap traces the server, and the number of its verdicts."""
     with tempfile.TemporaryDirectory() as directory:
         out = os.path.join(directory, "report%n.json")
         with open(os.path.join(directory, "err"), "w", encoding="utf-8") as err:
-            tap = subprocess.Popen([heaptap, "attach", "--force", "-i", "10s", "-o", out, *more, str(pid)], stderr=err)
+            tap = subprocess.Popen([heaptap, "attach", "--force", "-i", f"{seconds * 500}ms", "-o", out, *more, str(server.pid)],
+                                   stderr=err)
         wait_for(lambda: "attached to" in open(err.name, encoding="utf-8").read())
-        result, rate = load(path, requests)
+        result, rate = load(server, requests)
         tap.send_signal(signal.SIGINT)
         tap.wait()
         nr = 0
@@ -57,32 +53,23 @@ def traced(pid, path, requests, more):
         return result, rate, nr
 
 
-def measure(pid, path):
-    load(path, 300000)
-    untraced, rate = load(path, 300000)
-    _, rate, _ = traced(pid, path, 100000, ["--no-scan"])
+def measure(server):
+    load(server, 300000)
+    untraced, rate = load(server, 300000)
+    _, rate, _ = traced(server, 100000, ["--no-scan"])
     requests = int(rate * seconds)
     without, with_verdicts, nr = [], [], 0
     for _ in range(rounds):
-        without.append(traced(pid, path, requests, ["--no-scan"])[0])
-        result, _, verdicts = traced(pid, path, requests, ["--scan", *options])
+        without.append(traced(server, requests, ["--no-scan"])[0])
+        result, _, verdicts = traced(server, requests, ["--scan", *options])
         with_verdicts.append(result)
         nr += verdicts
     for name, rows in ("without", without), ("with", with_verdicts):
         print(name, *(f"{p99:.3f} (worst {worst:.3f})" for p99, worst in rows), file=sys.stderr)
-    medians = [statistics.median(p99 for p99, _ in rows) for rows in (without, with_verdicts)]
-    print(f"{untraced[0]:.3f} {medians[0]:.3f} {medians[1]:.3f} {nr}")
+    p99s, worsts = ([statistics.median(row[i] for row in rows) for rows in (without, with_verdicts)] for i in (0, 1))
+    print(*("%.3f" % ms for ms in (untraced[0], *p99s, *worsts)), nr)
 
 
-with tempfile.TemporaryDirectory() as home:
-    socket = os.path.join(home, "socket")
-    server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly",
-                               "no", "--enable-debug-command", "yes", "--dir", home], stdout=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: os.path.exists(socket))
-        subprocess.run(["redis-cli", "-s", socket, "debug", "populate", "1000000", "key", "200"], check=True,
-                       stdout=subprocess.DEVNULL)
-        measure(server.pid, socket)
-    finally:
-        server.kill()
-        server.wait()
+with own_redis() as redis:
+    redis.ask("debug", "populate", str((mib << 20) // KEY_BYTES), "key", str(VALUE_BYTES))
+    measure(redis)

@@ -250,6 +250,7 @@ bench_server() {
 	ratio "attach as typed to a server: CPU per request / untraced" "${ns[cpu-typed]:-}" "${ns[cpu-untraced]:-}" "1.2 x"
 	ratio "the same: p99 / untraced" "${ns[p99-typed]:-}" "${ns[p99-untraced]:-}" "2 x"
 	ratio "the same by --backend bpf: CPU per request / untraced" "${ns[cpu-bpf]:-}" "${ns[cpu-untraced]:-}" "-"
+	redis_rows typed "attach as typed to redis" "1.1 x" ">= 0.9 x" "1.2 x"
 }
 
 # With --follow the probes are in all processes of the file, and a filter in the programs chooses.
@@ -514,20 +515,21 @@ bench_page() {
 	row "$what: search" "${got[1]:--} ms" "100 ms" ""
 }
 
-# Replies of redis-server under load, traced with a verdict each 10 s and without.
+# Replies of redis-server under load, attached to as typed, with verdicts and without.
 bench_redis() {
-	progress "redis-server under load, with verdicts"
-	local what="p99 of redis under load, a verdict each 10 s / none" untraced without with nr
-	if ! command -v redis-benchmark >/dev/null; then
-		missing "$what" "1.2 x" "no redis-benchmark"
-		return
-	fi
-	if ! read -r untraced without with nr < <(tests/bench/redis_p99.py "$heaptap" 21 3 --snapshot auto 2>>"$tmp/log"); then
-		missing "$what" "1.2 x" "it failed"
-		return
-	fi
-	row "$what" "$(reading '%.2f x' "$with / $without")" "1.2 x" \
-		"$with / $without ms; untraced $untraced ms; $nr verdicts"
+	local what mib untraced without with worst worst_with nr
+	for mib in 200 1024 4096; do
+		what="p99 of redis with $mib MiB under load, a verdict each 5 s / none"
+		progress "$what"
+		if ! command -v redis-benchmark >/dev/null; then
+			missing "$what" "1.2 x" "no redis-benchmark"
+		elif read -r untraced without with worst worst_with nr < <(env -u HEAPTAP_NO_CODE tests/bench/redis_p99.py "$heaptap" $mib 10 3 2>>"$tmp/log"); then
+			row "$what" "$(reading '%.2f x' "$with / $without")" "1.2 x" "$with / $without ms; untraced $untraced ms; $nr verdicts"
+			row "the same: the longest that a request took" "$worst_with ms" "" "without verdicts $worst ms"
+		else
+			missing "$what" "1.2 x" "it failed"
+		fi
+	done
 }
 
 # The price of breakpoints: what heaptap says, beside what a request takes longer.
@@ -624,7 +626,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- start pairs inline inline_work sample crowd ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
+[ "$#" -gt 0 ] || set -- start pairs typed inline inline_work sample crowd ptrace losses server attach attach_many excluded watch everything brief memory books tables scan census stops recording \
 	page json console screen redis price
 for group; do "bench_$group"; done
 progress ""

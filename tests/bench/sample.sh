@@ -28,40 +28,44 @@ sample_load() {
 	in_round "$1.cpu" $((($(cpu_ticks "$target") - before) * 1000000000 / $(getconf CLK_TCK) / 200000))
 }
 
-sample_redis_rows() {
-	local name what
-	ratio "redis with attach --sample 512K: CPU per request / untraced" "$(in_median traced.cpu)" "$(in_median bare.cpu)" "-"
-	for name in SET GET; do
-		what="redis $name with attach --sample 512K"
-		ratio "$what: requests a second / untraced" "$(in_median "traced.$name.rate")" "$(in_median "bare.$name.rate")" ">= 0.99 x"
-		ratio "the same: p99 / untraced" "$(in_median "traced.$name.p99")" "$(in_median "bare.$name.p99")" "1.02 x"
-	done
-}
-
-# The server lives through all rounds: heaptap comes and goes.
-sample_redis() {
-	local round tap
-	if ! command -v redis-server redis-benchmark >/dev/null; then
-		missing "redis with attach --sample 512K / untraced" ">= 0.99 x" "it is not there"
-		return
-	fi
+# redis_turns KIND [OPTION...]: the server lives through all rounds: heaptap comes and goes. Measured once code is in it.
+redis_turns() {
+	local kind=$1 round tap i
+	shift
 	redis-server --port 0 --unixsocket "$tmp/redis.sock" --save "" --appendonly no --dir "$tmp" >/dev/null &
 	target=$!
 	for ((round = 0; round < 100; round++)); do [ ! -S "$tmp/redis.sock" ] || break; sleep 0.1; done
 	for ((round = 0; round <= inline_rounds; round++)); do
-		progress "sample: redis: round $round of $inline_rounds"
-		sample_load bare
-		env -u HEAPTAP_NO_CODE "$heaptap" attach -q --no-scan --sample 512K -o "$tmp/report.json" --force "$target" 2>>"$tmp/log" &
+		progress "redis, $kind: round $round of $inline_rounds"
+		sample_load "$kind.bare"
+		env -u HEAPTAP_NO_CODE "$heaptap" attach -q --no-scan "$@" -o "$tmp/report.json" --force "$target" 2>>"$tmp/log" &
 		tap=$!
-		for ((i = 0; i < 100; i++)); do ! grep -q heaptap-code "/proc/$target/maps" || break; sleep 0.1; done
-		sample_load traced
+		for ((i = 0; i < 100; i++)); do
+			! grep -q heaptap-code "/proc/$target/maps" || break
+			redis-benchmark -s "$tmp/redis.sock" -q -n 10000 -r 100000 -d 200 -t set >/dev/null 2>>"$tmp/log"
+		done
+		sample_load "$kind.traced"
 		kill -INT "$tap" 2>/dev/null || true
 		wait "$tap" || true
 	done
 	kill "$target"
 	wait "$target" 2>/dev/null || true
 	target=
-	sample_redis_rows
+}
+
+# redis_rows KIND WHAT CPU-LIMIT RATE-LIMIT P99-LIMIT [OPTION...]
+redis_rows() {
+	local name kind=$1 what=$2
+	if ! command -v redis-server redis-benchmark >/dev/null; then
+		missing "$what / untraced" "$3" "it is not there"
+		return
+	fi
+	redis_turns "$kind" "${@:6}"
+	ratio "$what: CPU per request / untraced" "$(in_median "$kind.traced.cpu")" "$(in_median "$kind.bare.cpu")" "$3"
+	for name in SET GET; do
+		ratio "$what, $name: requests a second / untraced" "$(in_median "$kind.traced.$name.rate")" "$(in_median "$kind.bare.$name.rate")" "$4"
+		ratio "the same: p99 / untraced" "$(in_median "$kind.traced.$name.p99")" "$(in_median "$kind.bare.$name.p99")" "$5"
+	done
 }
 
 bench_sample() {
@@ -77,7 +81,7 @@ bench_sample() {
 	done
 	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" one
 	sample_pair_row "the same, 8 threads on 2 CPUs" eight
-	sample_redis
+	redis_rows sampled "redis with attach --sample 512K" - ">= 0.99 x" "1.02 x" --sample 512K
 	for round in 1 2 3; do
 		progress "sample: server: round $round of 3"
 		server_run untraced

@@ -4,11 +4,11 @@
 
 BUSY=8 # programs that want a CPU, for the rows beside a load
 
-# stop_of PID: milliseconds that the process missed because of one scan; nothing without a verdict
+# stop_of PID COMMAND...: milliseconds that the process missed because of it; nothing without a verdict
 stop_of() {
 	local missed
 	asked missed
-	timeout 600 "$heaptap" scan -q -o "$tmp/stop.json" --force "$1" 2>>"$tmp/log" || return 0
+	env -u HEAPTAP_NO_CODE timeout 600 "$heaptap" "${@:2}" -q -o "$tmp/stop.json" --force "$1" 2>>"$tmp/log" || return 0
 	asked missed
 	! grep -q '"definite"' "$tmp/stop.json" || echo "$missed"
 }
@@ -22,16 +22,22 @@ asked() {
 	read -r "$1" < <(tail -n 1 "$tmp/gaps")
 }
 
-# stop_row WHAT LIMIT-MS: the median of three
+# stop_row WHAT LIMIT-MS COMMAND...: the median of five
 stop_row() {
 	local stops
 	progress "$1"
-	mapfile -t stops < <(for _ in 1 2 3; do stop_of "$target"; done | sort -n)
-	if [ "${#stops[@]}" -lt 3 ]; then
-		missing "$1" "$2 ms" "${#stops[@]} of 3 scans had a verdict"
+	mapfile -t stops < <(for _ in {1..5}; do stop_of "$target" "${@:3}"; done | sort -n)
+	if [ "${#stops[@]}" -lt 5 ]; then
+		missing "$1" "$2 ms" "${#stops[@]} of 5 had a verdict"
 	else
-		row "$1" "${stops[1]} ms" "$2 ms" "${stops[*]} ms"
+		row "$1" "${stops[2]} ms" "$2 ms" "${stops[*]} ms"
 	fi
+}
+
+# stop_rows BESIDE LIMIT-MS: a scan, and an attach, with all stops for its code or probes, as typed
+stop_rows() {
+	stop_row "missed by a program for a scan as typed, $1" "$2" scan
+	stop_row "missed by it for an attach as typed, $1" "$2" attach -t 2s
 }
 
 # stops_of MIB LIMIT-MS: a program with so much memory in blocks of 1 KiB
@@ -43,12 +49,12 @@ stops_of() {
 	target=$!
 	exec 7>"$tmp/lines"
 	for _ in $(seq 600); do ! grep -qs ready "$tmp/gaps" || break; sleep 0.1; done
-	stop_row "missed by a program for a verdict, no option, $1 MiB" "$2"
+	stop_rows "$1 MiB" "$2"
 	for _ in $(seq "$BUSY"); do
 		sh -c 'while :; do :; done' 7>&- &
 		busy+=($!)
 	done
-	stop_row "the same beside $BUSY programs that want a CPU" $(($2 * 3))
+	stop_rows "$1 MiB, load $BUSY" $(($2 * 3))
 	for pid in "${busy[@]}"; do
 		kill "$pid"
 		wait "$pid" 2>/dev/null || true

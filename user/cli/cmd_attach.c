@@ -7,6 +7,7 @@
 
 #include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
+#include "user/cli/options_rooms.h"
 #include "user/session/code_choice.h"
 #include "user/session/cost_limit.h"
 #include "user/session/control.h"
@@ -23,7 +24,7 @@
 #include "user/source/source_open.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ALIVE_ROUNDS = 5, OLDER_BLOCKS_NO = 1 };
+enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ALIVE_ROUNDS = 5 };
 
 /* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
 static bool joins_targets(const struct options *o)
@@ -159,12 +160,6 @@ static void cmd_attach_leave(struct attach *a, struct session *s)
 	launch_free(take_ptr(a->tracees.launch));
 }
 
-/* Leaks that are new are none of before. */
-static bool cmd_attach_wants_older(const struct options *o)
-{
-	return o->fail_on_definite && o->leaks == LEAKS_ALL && o->older_blocks != OLDER_BLOCKS_NO;
-}
-
 /* Nothing was lost of what the trace has seen. Judge the blocks from before it, too. */
 static int cmd_attach_judge_older(const struct options *o, struct session *s)
 {
@@ -192,16 +187,20 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	status = attach_status(o, s);
-	return IS_AGENT || status != STATUS_DONE || !cmd_attach_wants_older(o) ? status
-									       : cmd_attach_judge_older(o, s);
+	if (IS_AGENT || status != STATUS_DONE || !o->fail_on_definite || options_spare_older(o))
+		return status;
+	return cmd_attach_judge_older(o, s);
 }
 
-/* A user who chooses breakpoints has chosen their price, too. 0 = no limit. */
-static u32 cmd_attach_max_cost(const struct options *o)
+/* A user who chooses breakpoints has chosen their price, too. */
+static enum cost_asked cmd_attach_limit(const struct options *o)
 {
-	bool is_chosen = o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code();
-
-	return o->follow || (is_chosen && !o->has_max_cost) ? 0 : o->max_cost;
+	if (o->follow)
+		return COST_FREE;
+	if (o->has_max_cost)
+		return COST_TYPED;
+	return o->backend == BACKEND_AUTO && !o->sample_bytes && !source_forbids_code() ? COST_DEFAULT
+											: COST_FREE;
 }
 
 static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)
@@ -217,8 +216,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	/* Without children, only processes that are about to end join a launch. */
 	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
-		a->limit = (struct cost_limit){ .max_cost = cmd_attach_max_cost(o),
-						.is_default = !o->has_max_cost,
+		a->limit = (struct cost_limit){ .asked = cmd_attach_limit(o),
+						.max_cost = o->max_cost,
 						.is_quiet = o->quiet };
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;

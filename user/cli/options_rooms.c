@@ -93,6 +93,11 @@ static bool options_show_progress(const struct options *o)
 	return !o->quiet && (o->status || strcmp(o->command->name, "run") != 0);
 }
 
+bool options_spare_older(const struct options *o)
+{
+	return !IS_AGENT && (o->leaks != LEAKS_ALL || o->older_blocks);
+}
+
 struct session_options options_session(const struct options *o)
 {
 	return (struct session_options){
@@ -118,6 +123,7 @@ struct session_options options_session(const struct options *o)
 			     .nr_samples = o->contents && !o->nr_samples ? 1 : o->nr_samples,
 			     .content_bytes = o->contents },
 		.fail = { .on_definite = o->fail_on_definite,
+			  .spares_older = options_spare_older(o),
 			  .on_errors = o->fail_on_errors,
 			  .growth = o->fail_growth,
 			  .bytes = o->fail_bytes },

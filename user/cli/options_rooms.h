@@ -12,6 +12,8 @@
 
 struct output_options options_output(const struct options *o);
 struct session_options options_session(const struct options *o);
+/* Do leaks from before an attach not count? New ones are none of before. */
+bool options_spare_older(const struct options *o);
 struct control_times options_times(const struct options *o);
 /* @session and @output are borrowed too. */
 struct system_options options_system(const struct options *o, const struct session_options *session,

@@ -144,6 +144,9 @@ static int judge_by_books(struct finding *f)
 		return err;
 	scan_judge_by(f->scan, f->all);
 	f->leaks->books.sums = scan_result(f->all).sums;
+	/* Whether a block was lost before, too, only complete books of a trace can tell. */
+	if (f->options->only_books && f->options->kinds == LEAKS_ALL)
+		f->leaks->books.since = scan_lost_by(f->scan, f->all);
 	snprintf(f->leaks->books.allocator, sizeof(f->leaks->books.allocator), "%s", f->listed.allocator);
 	f->leaks->is_partial = f->listed.is_partial;
 	return 0;

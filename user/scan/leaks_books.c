@@ -35,6 +35,22 @@ int scan_is_listed(struct scan *s, const struct scan *all)
 	return err ? err : nr_missing > s->nr / 8 ? -ENOENT : 0;
 }
 
+struct scan_sum scan_lost_by(const struct scan *s, const struct scan *all)
+{
+	struct scan_sum sum = { 0 };
+
+	for (u32 i = 0; i < s->nr; i++) {
+		struct scan_block_info own, info;
+
+		scan_at(s, i, &own);
+		if (!scan_find_around(all, own.addr, &info) || !leaks_books_is_lost(info.verdict))
+			continue;
+		sum.blocks++;
+		sum.bytes += own.size < info.size ? own.size : info.size;
+	}
+	return sum;
+}
+
 void scan_judge_by(struct scan *s, const struct scan *all)
 {
 	const struct scan_result result = scan_result(all);

@@ -10,6 +10,8 @@ struct snapshot;
 struct leak_books {
 	char allocator[16];    /* escaped */
 	struct scan_sums sums; /* of all blocks, also those from before the trace */
+	struct scan_sum
+		since; /* the lost ones of them at addresses that the trace knows: not from before it */
 };
 
 /* The blocks in the books, and how to judge them. */
@@ -41,3 +43,6 @@ int scan_is_listed(struct scan *s, const struct scan *all) __must_check;
  * does not have are unsure. After scan_is_listed().
  */
 void scan_judge_by(struct scan *s, const struct scan *all);
+
+/* After scan_is_listed(): the lost blocks of @all where @s has one, be it still the same or a later one. */
+struct scan_sum scan_lost_by(const struct scan *s, const struct scan *all);

@@ -18,11 +18,13 @@ struct dropped {
 /* The findings that the rules of --fail-on look at. */
 struct session_found {
 	struct scan_sum lost, with; /* for sure; and only they lead to these */
-	u64 nr_misuses;		    /* wrong releases */
-	u32 growth;		    /* the most that a process grew, trend_permille() */
-	size_t nr_unjudged;	    /* processes without a verdict */
-	size_t nr_unwatched;	    /* processes in which nothing could be watched */
-	size_t nr_rested;	    /* processes with windows because of --max-cost */
+	struct scan_sum
+		maybe_old;  /* of both: blocks that only the books know, which may be from before the trace */
+	u64 nr_misuses;	    /* wrong releases */
+	u32 growth;	    /* the most that a process grew, trend_permille() */
+	size_t nr_unjudged; /* processes without a verdict */
+	size_t nr_unwatched; /* processes in which nothing could be watched */
+	size_t nr_rested;    /* processes with windows because of --max-cost */
 };
 
 /* Add the findings in @p, whose suppressions were applied, to @f. */

@@ -30,9 +30,10 @@ struct verdict_options {
 
 /* Rules of --fail-on. */
 struct fail_rules {
-	bool on_definite; /* at least @bytes are lost for sure */
-	bool on_errors;	  /* a release was wrong */
-	u32 growth;	  /* the process grew by so many tenths of a percent; 0 = not asked for */
+	bool on_definite;  /* at least @bytes are lost for sure */
+	bool on_errors;	   /* a release was wrong */
+	bool spares_older; /* of these, blocks from before the trace do not count */
+	u32 growth;	   /* the process grew by so many tenths of a percent; 0 = not asked for */
 	u64 bytes;
 };
 

@@ -79,6 +79,11 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	f->lost.bytes += of[SCAN_DEFINITE].bytes;
 	f->with.blocks += of[SCAN_INDIRECT].blocks;
 	f->with.bytes += of[SCAN_INDIRECT].bytes;
+	if (IS_AGENT || !p->tuned.pace.rests || p->target->is_started)
+		return;
+	f->maybe_old.blocks +=
+		of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks - p->leaks->books.since.blocks;
+	f->maybe_old.bytes += of[SCAN_DEFINITE].bytes + of[SCAN_INDIRECT].bytes - p->leaks->books.since.bytes;
 }
 
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
@@ -416,10 +421,41 @@ int session_report(struct session *s)
 	return err;
 }
 
+/* Sums of lost blocks that count by @rules. Where blocks are left out, who led to whom is not known. */
+static void session_count_lost(const struct session *s, const struct fail_rules *rules, struct scan_sum *lost,
+			       struct scan_sum *with)
+{
+	const struct scan_sum *old = &s->found.maybe_old;
+
+	*lost = s->found.lost;
+	*with = s->found.with;
+	if (IS_AGENT || !rules->spares_older || !old->blocks)
+		return;
+	lost->blocks += with->blocks - old->blocks;
+	lost->bytes += with->bytes - old->bytes;
+	*with = (struct scan_sum){ 0 };
+}
+
+static bool session_are_lost(const struct session *s, const struct fail_rules *rules)
+{
+	struct scan_sum lost, with;
+
+	session_count_lost(s, rules, &lost, &with);
+	return rules->on_definite && (lost.blocks || with.blocks) && lost.bytes + with.bytes >= rules->bytes;
+}
+
+/* Would a rule be met by blocks that may be from before the trace, which do not count? */
+static bool session_may_be_lost(const struct session *s, const struct fail_rules *rules)
+{
+	struct fail_rules all = *rules;
+
+	all.spares_older = false;
+	return rules->spares_older && session_are_lost(s, &all);
+}
+
 bool session_has_findings(struct session *s, const struct fail_rules *rules)
 {
-	if (rules->on_definite && (s->found.lost.blocks || s->found.with.blocks) &&
-	    s->found.lost.bytes + s->found.with.bytes >= rules->bytes)
+	if (session_are_lost(s, rules))
 		return true;
 	if (rules->on_errors && s->found.nr_misuses)
 		return true;
@@ -431,14 +467,15 @@ bool session_has_findings(struct session *s, const struct fail_rules *rules)
 static void describe_findings(const struct session *s, char *text, size_t size)
 {
 	const struct fail_rules *rules = &s->options->fail;
-	const struct scan_sum *lost = &s->found.lost, *with = &s->found.with;
+	struct scan_sum lost, with;
 	size_t used = 0;
 
+	session_count_lost(s, rules, &lost, &with);
 	if (rules->on_definite) {
-		if (lost->blocks || with->blocks)
+		if (lost.blocks || with.blocks)
 			used = snprintf(
 				text, size, "leaks %s",
-				human_lost("", lost->bytes, lost->blocks, with->bytes, with->blocks).text);
+				human_lost("", lost.bytes, lost.blocks, with.bytes, with.blocks).text);
 		else
 			used = snprintf(text, size, "no leaks");
 		used += snprintf(text + used, size - used, " (--fail-on definite%s%s)",
@@ -484,6 +521,12 @@ int session_findings(struct session *s)
 	if (s->found.nr_unjudged && s->options->fail.on_definite) {
 		error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command,
 		      s->found.nr_unjudged, s->found.nr_unjudged == 1 ? "" : "es");
+		return -ENODATA;
+	}
+	if (!IS_AGENT && session_may_be_lost(s, &s->options->fail)) {
+		error("%s: --fail-on: no verdict: because of --max-cost most calls are not seen, and lost blocks "
+		      "may be older than the trace: --older-blocks yes with --leaks all counts them",
+		      s->options->command);
 		return -ENODATA;
 	}
 	if (!IS_AGENT && s->found.nr_rested && (s->options->fail.on_errors || s->options->fail.growth)) {
