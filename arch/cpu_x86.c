@@ -40,6 +40,8 @@ static const struct wait_call calls_64[] = {
 	{ 288, WAIT_RECEIVE, RDI },  /* accept4 */
 	{ 299, WAIT_RECEIVE, RDI },  /* recvmmsg */
 	{ 307, WAIT_SEND, RDI },     /* sendmmsg */
+	{ 327, WAIT_RECEIVE, RDI },  /* preadv2 */
+	{ 328, WAIT_SEND, RDI },     /* pwritev2 */
 	{ 333, WAIT_TIMESPEC, R8 },  /* io_pgetevents */
 	{ 426, WAIT_UNTOLD, 0 },     /* io_uring_enter */
 	{ 441, WAIT_TIMESPEC, R10 }, /* epoll_pwait2 */
@@ -68,6 +70,8 @@ static const struct wait_call calls_32[] = {
 	{ 370, WAIT_UNTOLD, 0 }, /* sendmsg */
 	{ 371, WAIT_UNTOLD, 0 }, /* recvfrom */
 	{ 372, WAIT_UNTOLD, 0 }, /* recvmsg */
+	{ 378, WAIT_UNTOLD, 0 }, /* preadv2 */
+	{ 379, WAIT_UNTOLD, 0 }, /* pwritev2 */
 	{ 385, WAIT_UNTOLD, 0 }, /* io_pgetevents */
 	{ 416, WAIT_UNTOLD, 0 }, /* io_pgetevents_time64 */
 	{ 417, WAIT_UNTOLD, 0 }, /* recvmmsg_time64 */

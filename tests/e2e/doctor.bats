@@ -149,12 +149,10 @@ with open("/proc/%s/mem" % sys.argv[1], "r+b", buffering=0) as memory:
 
 # probed_places PID: the addresses in its C library where memory and file differ
 probed_places() {
-	local range path byte
-	while read -r range _ _ _ _ path; do
-		while read -r byte; do
-			echo $((16#${range%-*} + byte - 1))
-		done < <(text_differs "$1" | sed -n "s|^$path: byte \([0-9]*\) .*|\1|p")
-	done < <(grep ' ..x. .*/libc[.-].*so' "/proc/$1/maps")
+	local place
+	while read -r place; do
+		echo $((place))
+	done < <(text_differs "$1" | sed -n 's|.*/libc[-.][^:]*so[^:]*: byte .*, at \(0x[0-9a-f]*\), is .*|\1|p')
 }
 
 # A process leaves breakpoints behind, and nobody else is to be seen here: other heaptaps trace on this machine.

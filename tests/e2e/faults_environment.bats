@@ -302,6 +302,24 @@ copied() {
 	done
 }
 
+# The calls after that are seen by nobody.
+# bats test_tags=ptrace,inline
+@test "faults: a target that moves an older copy of its code over that with probes lives, and the loss is said (T3)" {
+	local status=0
+	by_inline || [ "${HEAPTAP_BACKEND:-}" = ptrace ] || code_is_there_at_the_end
+	mkfifo "$BATS_TEST_TMPDIR/older"
+	start bash -c "exec '$T/remaps' older wait <>'$BATS_TEST_TMPDIR/older'"
+	TARGET=$PID
+	attached "$TARGET"
+	copies older
+	ended "$TARGET" 0
+	wait "$TAP" || status=$?
+	[ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
+	[ "$(field .lost.other)" -ge 1 ]
+	[ "$(field .totals.allocs)" -ge 1000 ]
+	[ "$(field .totals.allocs)" -lt 2000 ]
+}
+
 # Such a program has no copy of our code.
 @test "faults: a target that ends by a breakpoint of its own is not said to have copied code (T3)" {
 	remapping own

@@ -37,7 +37,7 @@ slept() { [ "$(fewest)" -ge "$1" ]; }
 # stopped TIMES: wait until every thread was stopped so often. Each time it sleeps twice: in the stop, and in its call again.
 stopped() { wait_for slept $(($(fewest) + 2 * $1)); }
 
-all_went_on() { asked end "ended 16 of 16, EINTR 0"; }
+all_went_on() { asked end "ended 18 of 18, EINTR 0"; }
 
 # again COMMAND...: one after the other, until every thread was stopped TIMES times
 again() {

@@ -42,13 +42,14 @@ static int parse_mapping(char *line, struct mapping *m)
 }
 
 /* In n bytes that begin after done bytes of the mapping. */
-static void print_differences(const char *path, unsigned long long done, const unsigned char *have,
+static void print_differences(const struct mapping *m, unsigned long long done, const unsigned char *have,
 			      const unsigned char *want, ssize_t n)
 {
 	for (ssize_t i = 0; i < n; i++)
 		if (have[i] != want[i])
-			printf("%s: byte %llu of its code is 0%o, not 0%o\n", path,
-			       done + (unsigned long long)i + 1, have[i], want[i]);
+			printf("%s: byte %llu of its code, at 0x%llx, is 0%o, not 0%o\n", m->path,
+			       done + (unsigned long long)i + 1, m->start + done + (unsigned long long)i,
+			       have[i], want[i]);
 }
 
 /* Compares until the file ends, or one of both cannot be read. */
@@ -65,7 +66,7 @@ static void compare_mapping(int mem, int file, const struct mapping *m)
 		if (n <= 0)
 			return;
 		if (memcmp(have, want, (size_t)n) != 0)
-			print_differences(m->path, done, have, want, n);
+			print_differences(m, done, have, want, n);
 		done += (size_t)n;
 	}
 }

@@ -3,7 +3,7 @@
  * Copies code of its own, with whatever a tracer has put into it, and runs the copy. remaps WHAT [wait]: "private" and
  * "shared" move such memory to where the C library's code was, as programs do that want large pages; "hook" runs the
  * first instructions of own_malloc() elsewhere, as libraries do that hook functions; "own" has a breakpoint of its own.
- * wait: for a byte on stdin first.
+ * wait: for a byte on stdin first. "older" copies before that what it moves later.
  */
 #include "tests/targets/truth.h"
 
@@ -62,8 +62,7 @@ static int find_code(uintptr_t *start, size_t *len)
 	return err;
 }
 
-/* Move the code in [@start, @start + @len). The call returns to code that is the same as before. */
-static void move_range(uintptr_t start, size_t len, int sharing)
+static char *copy_range(uintptr_t start, size_t len, int sharing)
 {
 	char *copy = mmap(NULL, len, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
@@ -72,6 +71,12 @@ static void move_range(uintptr_t start, size_t len, int sharing)
 	if (mprotect(copy, len, PROT_READ | PROT_EXEC))
 		fail("mprotect");
 	__builtin___clear_cache(copy, copy + len);
+	return copy;
+}
+
+/* Move @copy to where the code is. The call returns to code that is the same as before. */
+static void move_range(char *copy, uintptr_t start, size_t len)
+{
 	if (mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED)
 		fail("mremap");
 }
@@ -83,7 +88,7 @@ static void move_code(int sharing)
 	size_t len, nr = 0;
 
 	for (; !find_code(&start, &len); nr++)
-		move_range(start, len, sharing);
+		move_range(copy_range(start, len, sharing), start, len);
 	if (!nr)
 		fail("no code of the C library");
 }
@@ -133,11 +138,15 @@ static void hook(void)
 
 int main(int argc, char **argv)
 {
-	char byte;
+	char byte, *older = NULL;
+	uintptr_t start;
+	size_t len;
 
 	if (argc < 2)
 		return 1;
 	truth_begin();
+	if (!strcmp(argv[1], "older") && !find_code(&start, &len))
+		older = copy_range(start, len, MAP_PRIVATE);
 	if (argc > 2 && read(0, &byte, 1) != 1)
 		fail("stdin");
 	if (!strcmp(argv[1], "own")) {
@@ -147,7 +156,10 @@ int main(int argc, char **argv)
 		hook();
 	} else {
 		pairs(malloc, free);
-		move_code(!strcmp(argv[1], "shared") ? MAP_SHARED : MAP_PRIVATE);
+		if (older)
+			move_range(older, start, len);
+		else
+			move_code(!strcmp(argv[1], "shared") ? MAP_SHARED : MAP_PRIVATE);
 	}
 	pairs(malloc, free);
 	return 0;

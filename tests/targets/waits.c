@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 enum { HOUR_S = 3600 };
@@ -135,6 +136,16 @@ static long wait_read(struct waiter *w, const struct timespec *limit)
 	return read(w->fds[0], &byte, 1);
 }
 
+/* At no place of a file, as sockets allow it. */
+static long wait_preadv2(struct waiter *w, const struct timespec *limit)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+
+	(void)limit;
+	return preadv2(w->fds[0], &iov, 1, -1, 0);
+}
+
 static long wait_recvmmsg(struct waiter *w, const struct timespec *limit)
 {
 	char byte;
@@ -156,6 +167,14 @@ static long wait_send(struct waiter *w, const struct timespec *limit)
 {
 	(void)limit;
 	return send(w->fds[0], "x", 1, 0);
+}
+
+static long wait_pwritev2(struct waiter *w, const struct timespec *limit)
+{
+	struct iovec iov = { "x", 1 };
+
+	(void)limit;
+	return pwritev2(w->fds[0], &iov, 1, -1, 0);
 }
 
 static void wake_send(struct waiter *w)
@@ -204,6 +223,8 @@ static struct waiter waiters[] = {
 	WAITER("read", wait_read, wake_socket, NULL),
 	WAITER("recvmmsg", wait_recvmmsg, wake_socket, NULL),
 	WAITER("send", wait_send, wake_send, NULL),
+	WAITER("preadv2", wait_preadv2, wake_socket, NULL),
+	WAITER("pwritev2", wait_pwritev2, wake_send, NULL),
 	WAITER("accept", wait_accept, wake_accept, NULL),
 };
 
@@ -270,7 +291,7 @@ static void prepare_socket(struct waiter *w)
 	} else if (socketpair(AF_UNIX, SOCK_STREAM, 0, w->fds)) {
 		abort();
 	}
-	while (w->wait == wait_send && send(w->fds[0], "x", 1, MSG_DONTWAIT) == 1)
+	while (w->wake == wake_send && send(w->fds[0], "x", 1, MSG_DONTWAIT) == 1)
 		;
 	limit_socket(w->fds[0]);
 }

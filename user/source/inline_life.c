@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "user/source/call_price.h"
+#include "user/source/inline_switch.h"
 #include "user/source/probe_taker.h"
 
 const struct inline_life inline_life_bpf = {
@@ -13,6 +14,7 @@ const struct inline_life inline_life_bpf = {
 	.place_again = source_bpf_place_again,
 	.has_shared = source_bpf_has_shared,
 	.number = source_bpf_number,
+	.unwatch = source_bpf_unwatch_code,
 };
 
 int inline_life_open(struct inline_source *s, struct source_options *to, const struct caps *caps)
@@ -75,4 +77,15 @@ int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(
 {
 	return source_bpf.kernel_words(((const struct inline_source *)(const void *)source)->below, pid, add,
 				       ctx);
+}
+
+void inline_life_take_out(struct inline_source *s)
+{
+	inline_switch_fini(&s->stopped);
+	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++) {
+		if (s->life->unwatch)
+			s->life->unwatch(s->below, s->targets[i]->pid);
+		inline_target_take_out(s->targets[i]);
+	}
+	courtesy_hurry_end(&s->hurry);
 }

@@ -15,6 +15,8 @@ struct inline_life {
 	bool (*has_shared)(const struct source *life, const struct module *m);
 	/* As source_bpf_number(). */
 	void (*number)(const struct source *life, pid_t pid, taddr_t addr);
+	/* The jumps of @pid are going to be taken out: do not look at them when it ends. NULL: it never does. */
+	void (*unwatch)(const struct source *life, pid_t pid);
 	/* attach() has failed, and will not be called again: let go of @pid. NULL: it has. */
 	void (*leave)(const struct source *life, pid_t pid);
 	/* Are the taker's probes still there, whose mappings are as before? */

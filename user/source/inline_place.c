@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/call_price.h"
+#include "user/source/inline_replaced.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_source.h"
 #include "user/source/placing.h"
@@ -202,6 +203,9 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 	if (err)
 		return err;
 	t->in->nr_buckets = inline_target_buckets(&s->options);
+	for (size_t i = 0; i < nr; i++)
+		if (sites[i].kind == PIECE_END)
+			t->end_at = sites[i].addr;
 	err = guard_put_in(s->guard, t->in, sites, nr, &file);
 	if (t->in->has_taken_over)
 		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
@@ -221,11 +225,10 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 
 static void inline_place_forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 {
-	const struct inline_source *s = ctx;
-	const struct inline_target *t = inline_source_find(s, pid);
+	struct inline_target *t = inline_source_find(ctx, pid);
 
 	if (t)
-		inject_forget_range(t->in, start, end);
+		inline_replaced_forget(t, start, end);
 }
 
 static bool inline_place_is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
@@ -233,6 +236,14 @@ static bool inline_place_is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t 
 	const struct inline_target *t = inline_source_find(ctx, pid);
 
 	return !t || inline_target_is_intact(t, start, end);
+}
+
+static void inline_place_watch(void *ctx, pid_t pid, struct watched_code *out)
+{
+	const struct inline_target *t = inline_source_find(ctx, pid);
+
+	if (t)
+		inline_replaced_watch(t, out);
 }
 
 static bool is_in_copy(void *ctx, pid_t pid, taddr_t addr)
@@ -252,5 +263,6 @@ struct probe_taker inline_place_taker(struct inline_source *s)
 				     .put_in = inline_place_put_in,
 				     .forget_range = inline_place_forget_range,
 				     .is_intact = inline_place_is_intact,
+				     .watch = inline_place_watch,
 				     .is_in_copy = is_in_copy };
 }

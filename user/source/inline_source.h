@@ -45,6 +45,9 @@ int inline_source_add(struct inline_source *s, pid_t pid, u64 start_time) __must
 int inline_life_open(struct inline_source *s, struct source_options *to,
 		     const struct caps *caps) __must_check;
 
+/* Take the code out of all targets. */
+void inline_life_take_out(struct inline_source *s);
+
 /* Of the source below, which is the one by BPF. Its probes are measured while they see all calls. */
 int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
 int inline_life_rest(struct source *source, struct target *target, bool is_on) __must_check;

@@ -18,6 +18,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/lib/random.h"
+#include "user/source/inline_replaced.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 
@@ -332,6 +333,7 @@ u64 inline_target_bytes(const struct inline_target *t)
 void inline_target_lose(struct inline_target *t)
 {
 	t->past = inline_target_losses(t);
+	t->nr_replaced = 0;
 	inline_target_unmap(t);
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
@@ -583,6 +585,7 @@ int inline_target_poll_begun(struct inline_target *t, const struct sink *sink)
 	int nr = t->rings ? poll_rings(t, sink, POLL_UNTIL, t->poll_stamp) : 0;
 	int err = t->rings && nr >= 0 ? inline_target_look_at_end(t, sink) : 0;
 
+	inline_replaced_poll(t);
 	return err ? err : nr;
 }
 
@@ -594,7 +597,8 @@ struct losses inline_target_losses(const struct inline_target *t)
 	sum.allocs += l.allocs;
 	sum.frees += l.frees;
 	sum.stacks += l.stacks;
-	sum.other += l.abandoned;
+	sum.other += l.abandoned + t->nr_replaced;
+	sum.overwritten += t->nr_replaced;
 	sum.abandoned += l.abandoned;
 	sum.by_probes += t->sight == INLINE_DECLINED;
 	return sum;

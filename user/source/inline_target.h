@@ -63,6 +63,9 @@ struct inline_target {
 	struct call_rate rate;	 /* before it had code; no calls = told, or not counted */
 	bool is_counting;	 /* by source_bpf_count() */
 	bool wants_update;	 /* its mappings were read again meanwhile */
+	taddr_t end_at;		 /* of the jump in _exit(); 0 = there is none */
+	u32 nr_replaced;	 /* jumps of its program that are gone: inline_replaced_look() */
+	u64 next_replaced_ns;	 /* of inline_replaced_poll() */
 };
 
 /*

@@ -499,9 +499,33 @@ static const struct probed_file *placed_file(const struct placing *p, const stru
 		       : NULL;
 }
 
+/*
+ * The file of @at, which has probes in @t, is not mapped there any more: where it was. A program may have put a copy of
+ * the code there, before or while its probes came. False: it is mapped, or unknown.
+ */
+static bool placing_was_mapped(const struct placing *p, const struct target *t, const struct placement *at,
+			       struct mapping *out)
+{
+	const struct probed_file *f = at->module < p->nr_files ? &p->files[at->module] : NULL;
+
+	if (!f || at->pid != t->pid || f->is_left || !f->code.module || f->code.module->fd < 0 ||
+	    placing_is_mapped(at, &t->maps))
+		return false;
+	*out = f->code;
+	out->start += at->bias - out->bias;
+	out->end += at->bias - out->bias;
+	out->bias = at->bias;
+	return true;
+}
+
 void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out)
 {
+	struct mapping was;
 	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_placements; i++)
+		if (placing_was_mapped(p, t, &p->placements[i], &was))
+			nr = changed_code_watch(out, nr, &was, &p->files[p->placements[i].module]);
 
 	for (size_t i = 0; i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];
@@ -514,6 +538,7 @@ void placing_watch(const struct placing *p, const struct target *t, struct watch
 size_t placing_look(const struct placing *p, const struct target *t, const char **function)
 {
 	struct proc_memory mem;
+	struct mapping was;
 	size_t nr = 0;
 
 	if (proc_memory_open(&mem, t->pid))
@@ -529,6 +554,10 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 		if (!nr_before)
 			*function = first;
 	}
+	for (size_t i = 0; i < p->nr_placements; i++)
+		if (placing_was_mapped(p, t, &p->placements[i], &was))
+			nr += changed_code_overwritten(&mem, &was, &p->files[p->placements[i].module],
+						       function);
 	proc_memory_close(&mem);
 	return nr;
 }

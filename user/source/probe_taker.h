@@ -19,6 +19,8 @@ static inline bool probe_point_is_spare(u32 kind)
  */
 enum { PROBE_TAKER_DECLINES = 1, PROBE_TAKER_COUNTS = 2 };
 
+struct watched_code;
+
 /*
  * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as
  * in struct placing_ops (user/source/placing.h).
@@ -30,6 +32,8 @@ struct probe_taker {
 		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 	bool (*is_intact)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+	/* Note places of @pid that have the code of the file again where the taker's is gone. */
+	void (*watch)(void *ctx, pid_t pid, struct watched_code *out);
 	/* Does @addr of @pid lie in a page that the taker takes back as the file has it, with what else is in it? */
 	bool (*is_in_copy)(void *ctx, pid_t pid, taddr_t addr);
 };
@@ -70,6 +74,9 @@ void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on);
  * thread of it is in a call. Breakpoints in all processes stay. 0; or -EOPNOTSUPP: it is not known.
  */
 int source_bpf_hand_over(const struct source *bpf, pid_t pid);
+
+/* The code of @pid, as its taker has listed it, is not looked at any more when threads end. */
+void source_bpf_unwatch_code(const struct source *bpf, pid_t pid);
 
 /*
  * Process @pid numbers its calls at @addr of its memory, 0 = no longer. A record EVENT_FORK of it has the lower half of

@@ -343,10 +343,10 @@ void source_bpf_watch_code(const struct bpf_source *s, const struct target *t)
 	struct watched_code code = { 0 };
 	u32 key = t->pid;
 
-	/* The probes of a taker are code of another kind. */
 	if (s->options.taker && (!known || !known->is_declined))
-		return;
-	placing_watch(&s->placing, t, &code);
+		s->options.taker->watch(s->options.taker->ctx, t->pid, &code);
+	else
+		placing_watch(&s->placing, t, &code);
 	if (bpf_map_update_elem(s->programs.watched_codes_fd, &key, &code, BPF_ANY))
 		debug("bpf: PID %d: its code is not looked at when it ends: %s", t->pid, strerror(errno));
 }
@@ -439,6 +439,13 @@ void source_bpf_leave_calls(const struct source *bpf, pid_t pid, bool is_on)
 	if (is_on && !s->programs.state->task_ptrace_at && task_layout_find_stop(&s->programs))
 		debug("bpf: cannot see which threads are traced");
 	__atomic_store_n(&s->programs.state->leaving_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
+}
+
+void source_bpf_unwatch_code(const struct source *bpf, pid_t pid)
+{
+	u32 key = pid;
+
+	bpf_map_delete_elem(source_bpf_place_source_of(bpf)->programs.watched_codes_fd, &key);
 }
 
 int source_bpf_hand_over(const struct source *bpf, pid_t pid)

@@ -20,6 +20,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_count.h"
+#include "user/source/inline_replaced.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_switch.h"
@@ -590,6 +591,7 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.stacks += ours.stacks;
 	sum.other += ours.other;
 	sum.abandoned += ours.abandoned;
+	sum.overwritten += ours.overwritten;
 	sum.by_probes = s->options.is_auto && !s->is_used ? 0 : ours.by_probes;
 	sum.late = ours.late;
 	/* A process that shares the memory is seen like a thread. */
@@ -632,7 +634,11 @@ static bool source_inline_trapped(struct source *source, pid_t pid, pid_t tid)
 
 static void source_inline_look(struct source *source, const struct target *t)
 {
+	struct inline_target *ours = inline_source_find(source_inline_self(source), t->pid);
+
 	life_of(source)->look(source_inline_self(source)->below, t);
+	if (ours)
+		inline_replaced_look(ours);
 }
 
 /* ---- settings ---- */
@@ -702,11 +708,8 @@ static void source_inline_detach(struct source *source)
 
 	if (s->is_detached)
 		return;
-	inline_switch_fini(&s->stopped);
-	for (size_t i = 0; i < s->nr_targets; i++)
-		inline_target_take_out(s->targets[i]);
+	inline_life_take_out(s);
 	s->is_detached = true;
-	courtesy_hurry_end(&s->hurry);
 	s->life->ops->detach(s->below);
 }
 
@@ -716,10 +719,7 @@ static void source_inline_free(struct source *source)
 
 	if (!s)
 		return;
-	inline_switch_fini(&s->stopped);
-	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
-		inline_target_take_out(s->targets[i]);
-	courtesy_hurry_end(&s->hurry);
+	inline_life_take_out(s);
 	inline_waker_fini(&s->waker);
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);
