@@ -48,11 +48,11 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	start bash -c "exec '$HEAPTAP' system -i 1s -n 5 --zoom 0 --pid $TARGET --pid $grower >text"
 	table=$PID
 	watching --json -i 1s -n 0
-	wait_for of "$grower" '.growth.state == "grows"'
-	# 640 KiB a second, or less on a busy machine. All that grows is a leak: the line through it is straight.
-	of "$grower" '.growth.bytes_per_hour > 0 and .growth.error_per_hour < .growth.bytes_per_hour'
-	of "$grower" '.limit.reached_in_ns > 0 and .growth.since_ns > 0'
-	of "$TARGET" ".growth.state == \"none\" and .comm == \"$SWELL\""
+	# 640 KiB a second, or less on a busy machine. All that grows is a leak: the line through it is straight. Each line is
+	# a new measurement, and the last one may be half written.
+	wait_for of "$grower" '.growth.state == "grows" and .growth.bytes_per_hour > 0 and
+		.growth.error_per_hour < .growth.bytes_per_hour and .limit.reached_in_ns > 0 and .growth.since_ns > 0'
+	wait_for of "$TARGET" ".growth.state == \"none\" and .comm == \"$SWELL\""
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	wait_for is_first "^ *$grower  $SWELL .*/min .*\(.*\)"
@@ -88,7 +88,7 @@ is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
 	wait_for of "$TARGET" '.pid'
 	kill "$TARGET"
 	wait_for gone "$TARGET"
-	left_table() { ! of "$TARGET" '.pid'; }
+	left_table() { tail -n 1 "$rows" | jq -e "all(.processes[]; .pid != $TARGET)" >/dev/null 2>&1; }
 	wait_for left_table
 	kill -INT "$TAP"
 	ended "$TAP" 0
