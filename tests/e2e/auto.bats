@@ -461,6 +461,23 @@ rests() {
 	grep -q 'no leak verdict on 1 process' "$err" || jq -e '.processes[0].scan.books.allocator' "$BATS_TEST_TMPDIR/r.json"
 }
 
+# Somewhere in between only the thread that looks at the rings of code finds no room.
+# bats test_tags=full
+@test "auto: attach with any limit of its own addresses traces, or says why not" {
+	local kib status
+	endless
+	for kib in $(seq 150000 6000 402000); do
+		status=0
+		(ulimit -v "$kib" && exec "$HEAPTAP" attach -q --no-scan -t 100ms -o "$BATS_TEST_TMPDIR/r.json" --force "$TARGET") \
+			2>"$BATS_TEST_TMPDIR/said" || status=$?
+		echo "$kib KiB: status $status, $(cat "$BATS_TEST_TMPDIR/said")"
+		[ "$status" -eq 0 ] || [ -s "$BATS_TEST_TMPDIR/said" ]
+		[ "$status" -ne 4 ]
+	done
+	untouched "$TARGET"
+	kill -KILL "$TARGET"
+}
+
 # bats test_tags=full
 @test "auto: run by breakpoints that take most of the program's time says so meanwhile, once" {
 	report=$BATS_TEST_TMPDIR/report.json

@@ -51,9 +51,15 @@ int inline_count_begin(struct inline_source *s, struct target *t)
 	new->sight = INLINE_AWAITS_CODE;
 	if (!inline_count_is_dear(s, t, new, &rate))
 		return 0;
+	/* Code can still come later. */
+	err = inline_waker_start(&s->waker);
+	if (err) {
+		debug("inline: PID %d: no thread for its rings: %s", t->pid, strerror(-err));
+		return 0;
+	}
 	new->sight = INLINE_SEES;
 	new->rate = rate;
-	return inline_waker_start(&s->waker);
+	return 0;
 }
 
 /* A busy process was held up by the traps of the count: it makes more calls without them. */

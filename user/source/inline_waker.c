@@ -13,7 +13,7 @@
 #include "user/lib/thread.h"
 
 /* For a while after a ring was that full, the thread looks more often. */
-enum { BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64 };
+enum { BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64, STACK_BYTES = 256 * 1024 };
 
 static void *wake_reader(void *ctx)
 {
@@ -48,7 +48,8 @@ int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, bool (*
 
 int inline_waker_start(struct inline_waker *w)
 {
-	int err = w->has_thread ? 0 : thread_start(&w->thread, "heaptap-wake", wake_reader, w);
+	int err = w->has_thread ? 0
+				: thread_start_sized(&w->thread, "heaptap-wake", wake_reader, w, STACK_BYTES);
 
 	w->has_thread = !err;
 	return err;

@@ -295,14 +295,18 @@ static int place_and_open(struct inline_source *s, struct target *t,
 	return err ? err : nr;
 }
 
-static bool has_leader(const struct target *t)
+static int source_inline_begin(struct inline_source *s, const struct target *t)
 {
-	if (proc_reader(t->pid) == t->pid)
-		return true;
-	error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: use "
-	      "--backend bpf, or ptrace",
-	      t->pid, t->comm);
-	return false;
+	if (proc_reader(t->pid) != t->pid) {
+		error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: use "
+		      "--backend bpf, or ptrace",
+		      t->pid, t->comm);
+		return -ESRCH;
+	}
+	if (!inline_waker_start(&s->waker))
+		return 0;
+	error("inline: PID %d (%s): heaptap cannot start a thread (ulimit -v?)", t->pid, t->comm);
+	return -ENOMEM;
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
@@ -310,10 +314,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 	struct inline_source *s = source_inline_self(source);
 	int nr;
 
-	if (s->options.begins_by_bpf)
-		nr = inline_count_begin(s, t);
-	else
-		nr = has_leader(t) ? inline_waker_start(&s->waker) : -ESRCH;
+	nr = s->options.begins_by_bpf ? inline_count_begin(s, t) : source_inline_begin(s, t);
 	nr = nr ? nr : place_and_open(s, t, s->life->ops->attach);
 	if (nr < 0 && inline_source_find(s, t->pid)) {
 		inline_target_take_out(inline_source_find(s, t->pid));
