@@ -12,6 +12,8 @@
 #define FN	__attribute__((noinline, noclone))
 #define keep(p) __asm__ volatile("" : "+r"(p) : : "memory")
 
+enum { NR_LOST = 10 };
+
 static void **first;
 
 FN static void *new_block(void)
@@ -19,11 +21,15 @@ FN static void *new_block(void)
 	return memset(malloc(80), 0, 80);
 }
 
+/* Only an array that was freed has them. */
 FN static void lose(void)
 {
-	void *p = new_block();
+	void **array = malloc(NR_LOST * sizeof(*array));
 
-	keep(p);
+	for (int i = 0; i < NR_LOST; i++)
+		array[i] = new_block();
+	keep(array);
+	free(array);
 }
 
 FN static void scrub(void)
@@ -48,8 +54,7 @@ int main(int argc, char **argv)
 		block[1] = new_block();
 		first = block;
 	}
-	for (int i = 0; i < 10; i++)
-		lose();
+	lose();
 	scrub();
 	puts("ready");
 	fflush(stdout);

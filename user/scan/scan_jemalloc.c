@@ -413,12 +413,13 @@ static int end_run(struct jemalloc *j)
 	if (err)
 		return err;
 	/* When all blocks are known, this one has free blocks in caches, or what jemalloc keeps for threads. */
-	is_free |= j->s->freed && !j->s->cover && !has_block(j->s, run.start, run.end);
+	is_free |= !j->s->options.is_partial && !has_block(j->s, run.start, run.end);
 	if (is_free)
 		return region_has_point(j->list, run.start, run.end) || has_block(j->s, run.start, run.end)
 			       ? 0
 			       : region_add_dead(j->list, run.start, run.end);
-	return run.bits & IS_SLAB && has_block(j->s, run.start, run.end)
+	/* After an attach, bytes that blocks have covered since are no roots. */
+	return j->s->cover || (run.bits & IS_SLAB && has_block(j->s, run.start, run.end))
 		       ? scan_jemalloc_add_range(&j->list->slabs, &j->list->nr_slabs, &j->list->max_slabs,
 						 run.start, run.end)
 		       : 0;

@@ -221,14 +221,14 @@ static const struct cover_map *cover_of(const void *ctx)
 }
 
 /* Half of the blocks of the child @what must be lost, and the last one not. */
-static void first_half_is_lost(const char *what, bool is_attached, bool keeps_freed)
+static void first_half_is_lost(const char *what, bool is_attached)
 {
 	u64 addrs[BLOCKS];
 	const struct scan_books books = {
 		.ctx = addrs, .nr_blocks = BLOCKS, .for_each = for_each, .find = find, .cover = cover_of
 	};
 	const struct snapshot_options so = { .max_pause_ns = SLOW_NS };
-	const struct scan_options options = { .is_partial = is_attached, .keeps_freed = keeps_freed };
+	const struct scan_options options = { .is_partial = is_attached, .keeps_freed = is_attached };
 	struct scan_block_info info;
 	struct budget budget = { 0 };
 	struct snapshot *snap;
@@ -265,28 +265,28 @@ static void first_half_is_lost(const char *what, bool is_attached, bool keeps_fr
 static void old_arrays(void **state)
 {
 	(void)state;
-	first_half_is_lost("old", false, false);
+	first_half_is_lost("old", true);
 }
 
 /* A second one in the process has such arrays, too (T8). */
 static void two_of_them(void **state)
 {
 	(void)state;
-	first_half_is_lost("twice", false, false);
+	first_half_is_lost("twice", false);
 }
 
 /* Where all blocks are known, memory in use that has none is jemalloc's own (T8). */
 static void memory_without_blocks(void **state)
 {
 	(void)state;
-	first_half_is_lost("cached", false, true);
+	first_half_is_lost("cached", false);
 }
 
 /* The begin of a slot that has had a block is no root (T8). */
 static void slots_of_rpmalloc(void **state)
 {
 	(void)state;
-	first_half_is_lost("spans", true, true);
+	first_half_is_lost("spans", true);
 }
 
 static int read_at_most(pid_t pid, const struct scan_books *books, u64 deadline_ns)
