@@ -366,7 +366,6 @@ int main(int argc, char **argv)
 					    cmocka_unit_test(two_of_them),
 					    cmocka_unit_test(memory_without_blocks),
 					    cmocka_unit_test(memory_of_a_copy),
-					    cmocka_unit_test(memory_of_a_copy),
 					    cmocka_unit_test(slots_of_rpmalloc) };
 
 	if (argc > 1 && (!strcmp(argv[1], "old") || !strcmp(argv[1], "cached")))
