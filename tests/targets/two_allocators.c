@@ -7,6 +7,8 @@
 
 #include "tests/targets/truth.h"
 
+enum { NR_LOST = 10 };
+
 static void **first;
 
 FN static void *new_block(void)
@@ -14,11 +16,15 @@ FN static void *new_block(void)
 	return memset(malloc(80), 0, 80);
 }
 
+/* Only an array that was freed has them. */
 FN static void lose(void)
 {
-	void *p = new_block();
+	void **array = malloc(NR_LOST * sizeof(*array));
 
-	keep(p);
+	for (int i = 0; i < NR_LOST; i++)
+		array[i] = new_block();
+	keep(array);
+	free(array);
 }
 
 int main(int argc, char **argv)
@@ -35,8 +41,7 @@ int main(int argc, char **argv)
 		block[1] = new_block();
 		first = block;
 	}
-	for (int i = 0; i < 10; i++)
-		lose();
+	lose();
 	scrub();
 	puts("ready");
 	fflush(stdout);

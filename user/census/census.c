@@ -166,11 +166,13 @@ static int census_walk_allocators(struct census *c, u64 deadline_ns)
 	/* Books without a block are those of an allocator that the program does not use: another one has its blocks. */
 	if (!err && (!c->blocks.walker || !census_live(&c->blocks).blocks))
 		err = -ENOENT;
+	c->is_damaged = c->blocks.nr_notes;
 	for (size_t i = 0; i < nr && !err; i++)
 		census_note(&c->blocks, 0, "the process has blocks of %s, too, which are not listed",
 			    others[i]);
 	if (!err)
 		note_stranger(c);
+	c->has_others = nr || c->stranger;
 	return err;
 }
 
@@ -182,7 +184,7 @@ static int walk_calmly(struct census *c)
 	return err == -ETIME ? -ETIMEDOUT : err;
 }
 
-/* The blocks of @c. Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
+/* The blocks of @c. Blocks that are not known may hold pointers: then memory outside blocks is a root. */
 static struct leaks_listed census_listed(const struct census *c)
 {
 	return (struct leaks_listed){
@@ -194,7 +196,8 @@ static struct leaks_listed census_listed(const struct census *c)
 			   .for_each_own = for_each_own },
 		.allocator = c->blocks.walker->name,
 		.slack = SLACK_WORDS * (u32)c->word_size,
-		.is_partial = c->blocks.nr_notes != 0,
+		.is_partial = c->is_damaged,
+		.has_others = c->has_others,
 	};
 }
 
@@ -205,7 +208,8 @@ static int census_read_memory(struct census *c, const struct census_options *o)
 	const struct scan_options so = { .pointer_mask = o->pointer_mask,
 					 .want_unaligned = o->want_unaligned,
 					 .slack = listed.slack,
-					 .is_partial = listed.is_partial };
+					 .is_partial = listed.is_partial,
+					 .has_others = listed.has_others };
 	int err = scan_new(&c->scan, &listed.books, &so);
 
 	return err ? err : scan_read(c->scan, c->snap);

@@ -44,6 +44,8 @@ struct census {
 	bool is_copied;		/* its memory was read from a copy: snapshot_copy() */
 	u8 word_size;
 	struct census_blocks blocks;
+	bool is_damaged; /* some of its books cannot be right: blocks may be live that are not listed */
+	bool has_others; /* blocks of other allocators are not listed */
 	struct residence resident; /* of the moment of the blocks */
 	u64 free_resident;	   /* census_resident_free(), soon after that moment */
 	bool has_free_resident;

@@ -186,7 +186,8 @@ static int read_by_books(struct finding *f)
 					 .want_unaligned = o->want_unaligned,
 					 .is_unwanted = o->is_unwanted,
 					 .slack = f->listed.slack,
-					 .is_partial = f->listed.is_partial };
+					 .is_partial = f->listed.is_partial,
+					 .has_others = f->listed.has_others };
 
 	if (!err)
 		err = scan_new(&f->all, &f->listed.books, &so);

@@ -19,7 +19,7 @@ struct leaks_listed {
 	struct scan_books books;
 	const char *allocator; /* static */
 	u32 slack;	       /* scan_options */
-	bool is_partial;
+	bool is_partial, has_others;
 };
 
 /* A reader of the books. */

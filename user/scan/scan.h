@@ -38,6 +38,7 @@ struct scan_options {
 	u64 pointer_mask;    /* bits of a word that are the address, for tagged pointers; 0 = all bits */
 	bool want_unaligned; /* look for pointers at every byte, not only at multiples of the word size */
 	bool is_partial; /* blocks may be live that the heap does not know: all memory outside blocks is a root */
+	bool has_others; /* blocks of another allocator are not known: only books.for_each_own() has no roots */
 	bool keeps_freed; /* the allocators do not give memory of freed blocks back that lies close to a live one */
 	u32 no_heuristics; /* bits of enum scan_heuristic to leave out */
 	u32 slack;	   /* sizes of blocks may be so many bytes more than the program asked for */

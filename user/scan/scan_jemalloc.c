@@ -82,6 +82,7 @@ struct jemalloc {
 	taddr_t data_start, data_end; /* in which the root is searched */
 	taddr_t root;
 	bool is_wide, is_old; /* is_old: wide, before 5.3 */
+	bool knows_all; /* no block may be alive that the scan does not know, as the new copy of a realloc */
 	u64 nr_tries;
 	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
 	size_t nr_units;
@@ -412,13 +413,14 @@ static int end_run(struct jemalloc *j)
 	err = scan_jemalloc_add_range(&j->in_tree, &j->nr_in_tree, &j->max_in_tree, run.start, run.end);
 	if (err)
 		return err;
-	/* When all blocks are known, this one has free blocks in caches, or what jemalloc keeps for threads. */
-	is_free |= j->s->freed && !j->s->cover && !has_block(j->s, run.start, run.end);
+	/* Where all blocks are known, this one has free blocks in caches, or what jemalloc keeps for threads. */
+	is_free |= j->knows_all && !has_block(j->s, run.start, run.end);
 	if (is_free)
 		return region_has_point(j->list, run.start, run.end) || has_block(j->s, run.start, run.end)
 			       ? 0
 			       : region_add_dead(j->list, run.start, run.end);
-	return run.bits & IS_SLAB && has_block(j->s, run.start, run.end)
+	/* After an attach, bytes that blocks have covered since are no roots. */
+	return j->s->cover || (run.bits & IS_SLAB && has_block(j->s, run.start, run.end))
 		       ? scan_jemalloc_add_range(&j->list->slabs, &j->list->nr_slabs, &j->list->max_slabs,
 						 run.start, run.end)
 		       : 0;
@@ -680,6 +682,7 @@ int region_find_jemalloc(struct region_list *list, const struct scan *s)
 		return -ENOMEM;
 	j->s = s;
 	j->list = list;
+	j->knows_all = !s->options.is_partial && !s->has_pending && !s->result.nr_overlaps;
 	j->reader = (struct page_reader){ .snap = s->snap, .addr = 1 };
 	for (u32 i = 0; i < MAX_TREES && !err && find_tree(j); i++)
 		err = take_tree(j);

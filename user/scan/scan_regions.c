@@ -283,6 +283,21 @@ static int add_rest(struct region_list *list, const struct scan *s, taddr_t from
 	return err || s->cover ? err : scan_regions_add_region(list, from, to, REGION_PAGES);
 }
 
+/* Memory of the allocator whose blocks are known, in the mapping [from, to). */
+static int add_own(struct region_list *list, taddr_t from, taddr_t to)
+{
+	size_t i = array_search(k, 0, list->nr_slabs, list->slabs[k].end <= from);
+	int err = 0;
+
+	for (; i < list->nr_slabs && list->slabs[i].start < to && !err; i++) {
+		taddr_t start = list->slabs[i].start > from ? list->slabs[i].start : from;
+		taddr_t end = list->slabs[i].end < to ? list->slabs[i].end : to;
+
+		err = scan_regions_add_region(list, start, end, REGION_HEAP);
+	}
+	return err;
+}
+
 /* Memory [from, to) between arenas: pages with blocks are the allocator's, and the whole of a slab is. */
 static int add_pages(struct region_list *list, const struct scan *s, taddr_t from, taddr_t to)
 {
@@ -319,7 +334,7 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 		if (size && base + size > pos) {
 			taddr_t from = base > pos ? base : pos, to = base + size < end ? base + size : end;
 
-			if (!s->cover || s->freed)
+			if (!s->cover || s->freed || (!IS_AGENT && list->nr_slabs))
 				err = add_pages(list, s, pos, from);
 			if (!err)
 				err = add_arena(list, s, base, from, to);
@@ -327,7 +342,8 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 		}
 		i = scan_lower_bound(s, base + align);
 	}
-	return err || (s->cover && !s->freed) ? err : add_pages(list, s, pos, end);
+	return err || (s->cover && !s->freed && (IS_AGENT || !list->nr_slabs)) ? err
+									       : add_pages(list, s, pos, end);
 }
 
 /* True if @map is the .bss behind the data of a file. */
@@ -445,6 +461,8 @@ static int scan_regions_add_map(struct region_list *list, const struct scan *s, 
 		return scan_regions_add_stack(list, snap, map);
 	if ((s->options.is_partial && !s->cover) || s->has_pending || s->result.nr_overlaps)
 		return 0;
+	if (!IS_AGENT && s->options.has_others)
+		return add_own(list, m->start, m->end);
 	if (is_empty && strcmp(m->path, "[heap]") != 0)
 		return add_empty_arena(list, s, m);
 	if (strcmp(m->path, "[heap]") == 0) {

@@ -57,6 +57,29 @@ static void drained_events(void **state)
 	assert_verdict(lost, SCAN_DEFINITE);
 }
 
+static int each_own(const void *ctx, int (*visit)(void *, taddr_t, taddr_t), void *visit_ctx)
+{
+	(void)ctx;
+	return visit(visit_ctx, HEAP, HEAP + 0x4000);
+}
+
+/* Where another allocator has blocks that are not known, only the memory of the known one holds nothing. */
+static void others_blocks(void **state)
+{
+	const struct scan_books of_one = { .for_each = each_block, .for_each_own = each_own };
+	taddr_t lost = block(0), held = block(1);
+
+	(void)state;
+	w.options.has_others = true;
+	put(HEAP + 0x3000, lost);
+	put(HEAP + 0x5000, held);
+	assert_int_equal(scan_new(&w.scan, &of_one, &w.options), 0);
+	assert_int_equal(scan_read(w.scan, &w.snap), 0);
+	assert_int_equal(scan_judge(w.scan), 0);
+	assert_verdict(lost, SCAN_DEFINITE);
+	assert_verdict(held, SCAN_REACHABLE);
+}
+
 /* Mappings that are made, cut and unmapped between scan_new() and the stop: what is left of them has a verdict. */
 static void drained_unmaps(void **state)
 {
@@ -288,9 +311,9 @@ static void random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drained_events), TEST(drained_unmaps), TEST(rows_and_sums),     TEST(broken_off),
-		TEST(wrong_books),    TEST(given_up),	    TEST(too_many_pointers), TEST(no_blocks),
-		TEST(long_chain),     TEST(random_graphs),
+		TEST(others_blocks), TEST(drained_events), TEST(drained_unmaps), TEST(rows_and_sums),
+		TEST(broken_off),    TEST(wrong_books),	   TEST(given_up),	 TEST(too_many_pointers),
+		TEST(no_blocks),     TEST(long_chain),	   TEST(random_graphs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
