@@ -129,6 +129,15 @@ with_open_bin() {
 	judged setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw
 }
 
+# There BPF works, and the kernel lets nobody open what a process has mapped.
+@test "containers: with the capabilities for BPF alone inline names the one that it needs, and auto works (T9)" {
+	need_root
+	with_open_bin
+	judged setpriv --bounding-set=-all,+bpf,+perfmon
+	run setpriv --bounding-set=-all,+bpf,+perfmon "$bin/heaptap" run -q -b inline "$bin/leak"
+	[[ "$output" == *"CAP_CHECKPOINT_RESTORE"*"use --backend bpf"* ]] || { echo "$output"; return 1; }
+}
+
 @test "containers: run works for root of a user namespace, with any bounding set (T9)" {
 	need_root
 	unshare -Ur true 2>/dev/null || skip "no user namespaces here"

@@ -16,7 +16,7 @@ static const struct {
 	int err;
 	const char *text;
 } reasons[] = {
-	{ -ESRCH, "the process ended or became another program" },
+	{ -ESRCH, "it ended or became another program" },
 	{ -ENODATA, "events were lost while it went on" },
 	{ -E2BIG, "more pointers than it may have memory for" },
 	{ -ENOMEM, "not enough memory" },

@@ -143,7 +143,13 @@ static int open_shared(const struct inline_target *t)
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, start,
 		 start + PIECE_SHARED_MAPPED(t->in->nr_places));
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		return fd;
+	fd = -errno;
+	if (fd == -EPERM)
+		snprintf(t->in->why, sizeof(t->in->why),
+			 "its memory cannot be shared without CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN");
+	return fd;
 }
 
 /* Map @bytes of the file behind @fd. NULL: no room. */

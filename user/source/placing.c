@@ -442,7 +442,7 @@ int placing_update(struct placing *p, struct target *t)
 	nr = p->nr_left_out - nr_before;
 	if (nr)
 		warn("probe: PID %d: %zu file%s with allocators (the last one is %s) left out, because there is no "
-		     "room for more functions: calls in them are not seen",
+		     "room: calls in them are not seen",
 		     t->pid, nr, nr == 1 ? "" : "s", p->left_out);
 	return err ? err : count_left_out(p, t);
 }

@@ -18,7 +18,7 @@
 static void test_texts(void **state)
 {
 	(void)state;
-	assert_string_equal(scan_reason(-ESRCH, 1, 0).text, "the process ended or became another program");
+	assert_string_equal(scan_reason(-ESRCH, 1, 0).text, "it ended or became another program");
 	assert_string_equal(scan_reason(-ENOMEM, 1, 0).text, "not enough memory");
 	assert_string_equal(scan_reason(-ETIME, 1, 2000000).text,
 			    "the process would have been stopped for longer than 2 ms");
