@@ -61,7 +61,7 @@ static inline void scan_with_callers(void)
 	assert_int_equal(scan_judge(w.scan), 0);
 }
 
-static struct scan_block_info info_of(taddr_t addr)
+static inline struct scan_block_info info_of(taddr_t addr)
 {
 	struct scan_block_info info;
 
