@@ -125,7 +125,8 @@ static void json_stacks(void **state)
 	has("\"truncated\":\"lost\",");
 	has("\"modules\":[\n{\"path\":\"/usr/bin/prog\",\"build_id\":\"ab1200ff\"}\n],");
 	has("\"sources\":[\n\"/src/vec.h\",\n\"/src/vec.c\"");
-	has("\n{\"name\":\"grow\",\"source\":0},\n{\"name\":\"push\",\"source\":1},");
+	has("\n{\"name\":\"grow\",\"source\":0,\"language\":\"native\"},\n"
+	    "{\"name\":\"push\",\"source\":1,\"language\":\"native\"},");
 	has("\n{\"function\":0,\"line\":7,\"module\":0,\"offset\":\"0x110\",\"inlined\":true},\n"
 	    "{\"function\":1,\"line\":70,\"module\":0,\"offset\":\"0x110\"},");
 	assert_int_equal(count("\"id\":"), 6);
