@@ -371,6 +371,14 @@ sys.stdin.read()'
 	fails grep -E '.{81}' "$BATS_TEST_TMPDIR/text"
 }
 
+@test "census: a table of a million pointers in a program's data is no tree of jemalloc" {
+	stepping
+	step "alloc 1000000 16"
+	run timeout 100 "$HEAPTAP" scan "$TARGET"
+	[ "$status" -eq 0 ]
+	[[ $output == "no leaks; "* ]]
+}
+
 @test "census: a pause that is too short, a format that a census has not" {
 	counted "$T/census" 1 2 2000
 	run --separate-stderr "$HEAPTAP" scan --max-pause 1us "$TARGET"

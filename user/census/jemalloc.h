@@ -53,6 +53,7 @@ struct jemalloc_books {
 	const struct jemalloc_layout *layout;
 	taddr_t root;
 	bool is_wide;
+	u32 nr_looks; /* jemalloc_find(): pages of possible leaves that were read for this mapping */
 	struct census_runs runs;
 	u32 *arenas; /* owned; by jemalloc's number: index in out->arenas, plus 1 */
 };

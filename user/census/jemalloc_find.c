@@ -19,6 +19,8 @@ enum {
 	PAGE_WORDS = PAGE / 8,
 	MIN_RIGHT = 2, /* descriptions that prove a layout */
 	MAX_TRIES = 8, /* words of a leaf */
+	MAX_LOOKS = 1 << 16,
+	NEIGHBOURS = 32,
 	ARENA_MASK = (1 << 12) - 1,
 	SLAB_SHIFT = 12,
 	CLASS_MASK = 255,
@@ -225,8 +227,9 @@ static bool try_leaf(struct jemalloc_books *j, taddr_t slot, taddr_t leaf)
 {
 	int err = jemalloc_may_be_leaf(j, leaf) ? -ENODATA : -ENOENT;
 
-	for (taddr_t at = leaf; at < leaf + jemalloc_level_words(j) * page_bytes(j) && err == -ENODATA;
-	     at = (at / PAGE + 1) * PAGE)
+	for (taddr_t at = leaf; at < leaf + jemalloc_level_words(j) * page_bytes(j) && err == -ENODATA &&
+				j->nr_looks < MAX_LOOKS;
+	     at = (at / PAGE + 1) * PAGE, j->nr_looks++)
 		err = try_words(j, slot, leaf, at);
 	return !err;
 }
@@ -250,6 +253,22 @@ static bool leads_to_leaf(struct jemalloc_books *j, taddr_t slot, u64 word)
 	return false;
 }
 
+/*
+ * Is word @i of a root too close to another one? Leaves and nodes do not overlap. To look behind each word of a table
+ * of pointers to blocks would take minutes.
+ */
+static bool jemalloc_overlaps(const struct jemalloc_books *j, const u64 *words, size_t nr, size_t i)
+{
+	u64 bytes = j->is_wide ? JEMALLOC_WIDE_WORDS * 8 : jemalloc_level_words(j) * page_bytes(j);
+	size_t end = i + NEIGHBOURS < nr ? i + NEIGHBOURS : nr;
+
+	for (size_t k = i > NEIGHBOURS ? i - NEIGHBOURS : 0; k < end; k++)
+		if (k != i && words[k] && words[k] % 64 == 0 &&
+		    (words[k] > words[i] ? words[k] - words[i] : words[i] - words[k]) < bytes)
+			return true;
+	return false;
+}
+
 /* Search the data [@start, @end). */
 static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t end)
 {
@@ -258,7 +277,8 @@ static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t
 		size_t nr = jemalloc_read_words(j, page, words);
 
 		for (size_t i = 0; i < nr; i++)
-			if (words[i] && leads_to_leaf(j, page + i * 8, words[i]) && j->root >= start &&
+			if (words[i] && words[i] % 64 == 0 && !jemalloc_overlaps(j, words, nr, i) &&
+			    leads_to_leaf(j, page + i * 8, words[i]) && j->root >= start &&
 			    j->root + jemalloc_level_words(j) * 8 <= end)
 				return 0;
 		if (census_check_time(j->w))
@@ -279,6 +299,7 @@ int jemalloc_find(struct jemalloc_books *j)
 		taddr_t end = census_bss_end(snap, i % snap->nr_maps);
 
 		j->is_wide = i >= snap->nr_maps;
+		j->nr_looks = 0;
 		if (end && end - map->start >= jemalloc_level_words(j) * 8 && end - map->start <= MAX_DATA)
 			err = jemalloc_find_search(j, map->start, end);
 	}
