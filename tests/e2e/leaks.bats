@@ -299,6 +299,8 @@ every_kind_of() {
 	with_bpf_only "a process that calls _exit() is waited for by BPF"
 	unset HEAPTAP_NO_CODE
 	for how in "bpf" "inline" "bpf -f" "inline -f"; do
+		# serve does not follow children by inline.
+		! by_connect || [ "$how" != "inline -f" ] || continue
 		kinds
 		# shellcheck disable=SC2086
 		patient -b $how "$TARGET"
