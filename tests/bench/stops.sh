@@ -34,6 +34,13 @@ stop_row() {
 	fi
 }
 
+# alone_row WHAT: the median of five of what the program misses in a second with no heaptap, because of other programs
+alone_row() {
+	local missed stops
+	mapfile -t stops < <(for _ in {1..5}; do asked missed; sleep 1; asked missed; echo "$missed"; done | sort -n)
+	row "$1" "${stops[2]} ms" "" "${stops[*]} ms"
+}
+
 # stop_rows BESIDE LIMIT-MS: a scan, and an attach, with all stops for its code or probes, as typed
 stop_rows() {
 	stop_row "missed by a program for a scan as typed, $1" "$2" scan
@@ -54,6 +61,7 @@ stops_of() {
 		sh -c 'while :; do :; done' 7>&- &
 		busy+=($!)
 	done
+	alone_row "missed by a program with no verdict, $1 MiB, load $BUSY"
 	stop_rows "$1 MiB, load $BUSY" $(($2 * 3))
 	for pid in "${busy[@]}"; do
 		kill "$pid"
