@@ -98,6 +98,7 @@ static const struct {
 
 struct world {
 	int nr_exec, nr_exiting, nr_ended, sum_ended, nr_born;
+	pid_t last_exec;
 	bool is_late; /* a child had run before it was told of */
 	int status;
 	bool has_lost_memory; /* a process had none any more when it was about to end */
@@ -107,18 +108,18 @@ static void on_exec(void *ctx, pid_t pid)
 {
 	struct world *w = ctx;
 
-	(void)pid;
 	w->nr_exec++;
+	w->last_exec = pid;
 }
 
-/* The child is stopped, and none has executed a program yet. */
+/* The child is stopped, and has executed no program yet; on a busy machine another child may have. */
 static void on_born(void *ctx, pid_t pid)
 {
 	struct world *w = ctx;
 	struct proc_stat stat;
 
 	w->nr_born++;
-	w->is_late |= proc_read_stat(&stat, pid) || stat.state != 't' || w->nr_exec > 1;
+	w->is_late |= proc_read_stat(&stat, pid) || stat.state != 't' || w->last_exec == pid;
 }
 
 static void on_mapped(void *ctx, pid_t pid)
