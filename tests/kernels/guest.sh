@@ -108,7 +108,7 @@ test_attach_end_by_signal() {
 	IFS=. read -r major minor _ </proc/sys/kernel/osrelease
 	[ $((major * 100 + minor)) -ge 517 ] || skip "no bpf_loop() before Linux 5.17"
 	for signal in 9 11; do
-		# heaptap has 100 ms to come, which is little in an emulated machine beside a load: one of ten is judged.
+		# heaptap has half a second to come, which is little in an emulated machine beside a load: one of ten is judged.
 		for ((round = 0; round < 10; round++)); do
 			end_by "$signal"
 			is_judged && break
