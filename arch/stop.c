@@ -80,6 +80,34 @@ bool stop_hides_signal(pid_t tid, int sig)
 	return false;
 }
 
+/* Signals up to 32 are in the first word of the kernel's mask. */
+struct stop_mask {
+	unsigned long words[8 / sizeof(long)];
+};
+
+static bool stop_read_mask(struct stop_mask *mask, pid_t tid)
+{
+	return !ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(*mask), mask);
+}
+
+bool stop_blocks(pid_t tid, int sig)
+{
+	struct stop_mask mask;
+
+	return stop_read_mask(&mask, tid) && mask.words[0] >> (sig - 1) & 1;
+}
+
+void stop_block(pid_t tid, int sig)
+{
+	struct stop_mask mask;
+
+	if (!stop_read_mask(&mask, tid))
+		return;
+	mask.words[0] |= 1UL << (sig - 1);
+	/* Fails only if the thread was killed. */
+	ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(mask), &mask);
+}
+
 /*
  * In other stops the kernel does not look at the result of the call any more. A process that SIGSTOP stops has its
  * waits end without heaptap, too.

@@ -40,6 +40,13 @@ bool stop_is_there(pid_t tid);
 bool stop_hides_signal(pid_t tid, int sig);
 
 /*
+ * Does thread @tid, which is stopped, block @sig? And: it does from now on. The kernel takes SIGTRAP out of the mask at
+ * each breakpoint. No effect before Linux 3.11.
+ */
+bool stop_blocks(pid_t tid, int sig);
+void stop_block(pid_t tid, int sig);
+
+/*
  * Let thread @tid go on from its stop, which was @stop, by PTRACE_CONT, PTRACE_DETACH or another @request, and deliver
  * @sig, 0 = none. All stops of a target end here. A system call that waited, and that the stop would have fail with
  * EINTR although no handler of a signal has run, waits on. 0 or -errno.

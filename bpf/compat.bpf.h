@@ -23,7 +23,7 @@ typedef _Bool bool;
 #include "call/probe.h"
 
 /* On all CPUs but mips and alpha. */
-enum { SIGNAL_TRAP = 5, SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
+enum { SIGNAL_ILL = 4, SIGNAL_TRAP = 5, SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
 
 extern const volatile struct source_config config;
 extern struct source_state state;

@@ -155,7 +155,7 @@ int count_call(void *ctx)
 	return 0;
 }
 
-enum { SIGINFO_CODE_AT = 8 }; /* in struct siginfo, but for mips */
+enum { SIGINFO_CODE_AT = 8, SIGINFO_KERNEL = 0x80 }; /* in struct siginfo, but for mips; one of its values */
 
 enum { LINKER_IS_DONE, LINKER_ADDS, LINKER_REMOVES }; /* enum r_state of <link.h> */
 
@@ -346,25 +346,38 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 	return 0;
 }
 
+/* The kernel forces a SIGILL without a cause in the code where a return probe is not that of the last call. */
+static __always_inline bool is_bad_return(u32 sig, s32 code)
+{
+	return sig == SIGNAL_ILL && code == SIGINFO_KERNEL;
+}
+
 /*
  * A signal takes effect. By SIGTRAP the kernel ends a process that has copied code with breakpoints in it, and runs the
- * copy: nobody else would say why.
+ * copy, and by SIGILL one whose calls return in another order than they began: nobody else would say why.
  */
 SEC("raw_tracepoint/signal_deliver")
 int signal_deliver(void *ctx)
 {
 	const u64 *args = ctx; /* the signal, its siginfo, the sigaction, which begins with the handler */
-	u32 pid = current_ids() >> 32;
+	u32 pid = current_ids() >> 32, sig = args[0];
 	struct process_state *process;
 	u64 handler = 1, pc = 0;
 	s32 code = 0;
 
-	if ((u32)args[0] != SIGNAL_TRAP || !state.is_on)
+	if ((sig != SIGNAL_TRAP && sig != SIGNAL_ILL) || !state.is_on)
 		return 0;
 	process = process_of(owner_of(pid));
-	if (!process || process->trap_pc ||
-	    bpf_probe_read_kernel(&code, sizeof(code), (const char *)args[1] + SIGINFO_CODE_AT) ||
-	    code <= 0 || bpf_probe_read_kernel(&handler, sizeof(handler), (const void *)args[2]) || handler ||
+	if (!process || process->trap_pc || process->has_bad_return ||
+	    bpf_probe_read_kernel(&code, sizeof(code), (const char *)args[1] + SIGINFO_CODE_AT))
+		return 0;
+	if (is_bad_return(sig, code)) {
+		process->has_bad_return = 1;
+		send_process(EVENT_LOSSES, 0, owner_of(pid), 0, 0);
+		return 0;
+	}
+	if (sig != SIGNAL_TRAP || code <= 0 ||
+	    bpf_probe_read_kernel(&handler, sizeof(handler), (const void *)args[2]) || handler ||
 	    bpf_get_stack(ctx, &pc, sizeof(pc), BPF_F_USER_STACK) < 0)
 		return 0;
 	pc -= TRAP_SKIP;

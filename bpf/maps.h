@@ -31,6 +31,7 @@ struct process_state {
 	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 is_followed, is_ending; /* counts in nr_followed; a thread has waited for heaptap */
+	u32 has_bad_return;	    /* a call returned that the kernel did not expect: it sends SIGILL */
 	u64 brk;		    /* the page behind its data, with source_config.mapping; 0 = not known */
 	char comm[16];		    /* of the last program that the process executed; "" = none yet */
 };

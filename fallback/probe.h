@@ -15,6 +15,8 @@ enum place_kind {
 	PLACE_HOOK,	  /* where the dynamic linker reports changes */
 	PLACE_EXIT,	  /* exit() */
 	PLACE_CLONE,	  /* clone() of the C library */
+	PLACE_MASK,	  /* sigprocmask() of the C library */
+	PLACE_ACTION,	  /* sigaction() of the C library */
 	PLACE_LEAK_CHECK, /* LeakSanitizer, which is going to trace the process, begins to look for leaks */
 	PLACE_START, /* the program's entry point, while the dynamic linker works; made by the tracer itself */
 	NR_PLACE_KINDS

@@ -232,6 +232,8 @@ static int tracer_seize_all(struct tracer *t, struct tracer_process *p, long opt
 			return -ESRCH;
 		p->nr_holds -= nr > 0;
 	}
+	if (!IS_AGENT)
+		tracer_trap_begin_process(p);
 	tracer_unhold(t, p);
 	return 0;
 }

@@ -110,6 +110,7 @@ static int copy_image(struct tracer_process *c, const struct tracer_process *par
 		memcpy(c->maps, parent->maps, parent->nr_maps * sizeof(*c->maps));
 	c->nr_maps = parent->nr_maps;
 	c->epoch = parent->epoch;
+	c->ignores_trap = parent->ignores_trap;
 	return 0;
 }
 
@@ -145,6 +146,8 @@ static bool follow_copy(struct tracer *t, struct tracer_process *p, pid_t pid, b
 		p->losses->unfollowed++;
 		return false;
 	}
+	if (!IS_AGENT)
+		tracer_trap_inherit(t, th);
 	if (is_stopped)
 		tracer_set_thread_state(th, THREAD_STOPPED);
 	tracer_resume(t, th);
@@ -196,8 +199,10 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 	if (!th)
 		return;
 	th->role = role;
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
 		tracer_note_maker(t, th);
+		tracer_trap_inherit(t, th);
+	}
 	if (is_stopped)
 		tracer_set_thread_state(th, THREAD_STOPPED);
 	if (!IS_AGENT && is_stopped && role == ROLE_MEMBER)
@@ -223,8 +228,8 @@ void tracer_at_unknown(struct tracer *t, pid_t tid)
 	}
 	*o = (struct orphan){ .tid = tid, .since_ns = clock_now_ns(), .next = t->orphans };
 	t->orphans = o;
-	/* Beside a changer, a thread waits for its maker's report, too. */
-	if (p && (IS_AGENT || !t->options.changer))
+	/* Beside a changer, or where SIGTRAP is blocked, a thread waits for its maker's report, too. */
+	if (p && (IS_AGENT || (!t->options.changer && !tracer_trap_awaits_makers(p))))
 		tracer_adopt(t, p, tid, 0);
 	else
 		tracer_arm(t);
@@ -239,7 +244,11 @@ void tracer_settle_orphans(struct tracer *t, u64 before_ns)
 		next = o->next;
 		if (o->since_ns > before_ns)
 			continue;
-		p = proc_read_status(&status, o->tid) ? NULL : tracer_find_process(t, status.ppid);
+		p = NULL;
+		if (!proc_read_status(&status, o->tid)) {
+			p = IS_AGENT ? NULL : tracer_find_process(t, status.tgid);
+			p = p ? p : tracer_find_process(t, status.ppid);
+		}
 		if (p) {
 			tracer_adopt(t, p, o->tid, 0);
 		} else {
@@ -266,6 +275,8 @@ void tracer_copy_executes(struct tracer *t, struct tracer_thread *th)
 		tracer_drop_thread(t, other);
 	first = c ? tracer_add_thread(t, c, tid) : NULL;
 	if (first) {
+		if (!IS_AGENT)
+			tracer_trap_begin(first);
 		tracer_set_thread_state(first, THREAD_STOPPED);
 		tracer_enter_image(c);
 	}

@@ -39,7 +39,8 @@ static void at_trap(struct tracer *t, struct tracer_thread *th, int status)
 {
 	struct tracer_process *p = th->process;
 
-	if (!tracer_at_place(t, th) && !tracer_at_copy(t, th))
+	if (!tracer_at_place(t, th) && !tracer_at_copy(t, th) &&
+	    (IS_AGENT || !p->ignores_trap || stop_code(th->tid) > 0))
 		th->sig = WSTOPSIG(status);
 	if (th->needs_step && !p->nr_holds)
 		tracer_step(t, p);
@@ -108,6 +109,8 @@ static void at_exec(struct tracer *t, struct tracer_thread *th, int status)
 	th->inflight.nr = 0;
 	th->wait = WAIT_NONE;
 	th->needs_step = th->is_watched = false;
+	if (!IS_AGENT)
+		tracer_trap_begin(th);
 	tracer_new_image(t, p, th);
 	tracer_resume(t, th);
 	/* Comes last, because other events are handled meanwhile. */

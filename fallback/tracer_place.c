@@ -129,6 +129,10 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 			tracer_report(t, th, EVENT_MAPS);
 		else if (b->uses[i].kind == PLACE_CLONE)
 			at_clone(t, th->process);
+		else if (!IS_AGENT && b->uses[i].kind == PLACE_MASK)
+			tracer_trap_at_mask(t, th);
+		else if (!IS_AGENT && b->uses[i].kind == PLACE_ACTION)
+			tracer_trap_at_action(t, th->process);
 		else if (b->uses[i].kind == PLACE_EXIT || b->uses[i].kind == PLACE_LEAK_CHECK)
 			th->is_watched = places_have(&p->places, PLACE_LEAK_CHECK);
 		else if (b->uses[i].kind == PLACE_START)
@@ -140,17 +144,25 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 	}
 }
 
-/* The kernel itself sends SIGTRAP because of an instruction. */
+/*
+ * The kernel itself sends SIGTRAP because of an instruction. If one of the program's waits already, because the thread
+ * blocks the signal, the kernel drops its own, and reports that one: it is sent again, and waits.
+ */
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;
+	bool blocks_trap = !IS_AGENT && th->blocks_trap, is_own = stop_code(th->tid) > 0;
 	const struct breakpoint *found;
 	struct breakpoint b;
 	taddr_t addr;
 
-	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || stop_code(th->tid) <= 0 ||
+	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || (!is_own && !blocks_trap) ||
 	    !places_hit(&p->places, &t->regs, &addr))
 		return false;
+	if (!is_own)
+		th->sig = SIGTRAP;
+	if (blocks_trap)
+		stop_block(th->tid, SIGTRAP);
 	found = places_find(&p->places, addr);
 	if (found) {
 		b = *found;

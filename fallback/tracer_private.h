@@ -22,8 +22,7 @@ enum tracer_wait {
 	WAIT_NONE,
 	WAIT_START,  /* launched, at the first instruction of its program: for tracer_start() */
 	WAIT_ANSWER, /* it has reported a change: for tracer_answered(), or until wait_end_ns */
-	/* Killed by another thread, which ends the process or executes a program: until it is known which. */
-	WAIT_KILLER,
+	WAIT_KILLER, /* killed by a thread that ends the process or executes a program: until it is known which */
 };
 
 /* The relation of a thread to its process. Never changes. */
@@ -41,11 +40,12 @@ struct tracer_thread {
 	enum tracer_role role;
 	enum tracer_thread_state state;
 	enum tracer_wait wait;
-	bool needs_step; /* over the breakpoint at its pc, while all other threads are stopped */
-	bool is_watched; /* it stops at system calls, because it may make a task that traces the process */
-	enum stop stop;	 /* its last one */
-	int sig;	 /* to be delivered when it is resumed */
-	u64 waits_for;	 /* WAIT_ANSWER: number of the urgent record */
+	bool needs_step;  /* over the breakpoint at its pc, while all other threads are stopped */
+	bool blocks_trap; /* SIGTRAP: fallback/tracer_trap.c */
+	bool is_watched;  /* it stops at system calls, because it may make a task that traces the process */
+	enum stop stop;	  /* its last one */
+	int sig;	  /* to be delivered when it is resumed */
+	u64 waits_for;	  /* WAIT_ANSWER: number of the urgent record */
 	u64 wait_end_ns;
 	int cpu;	       /* where it ran when last looked, -1 = unknown */
 	u32 look_in, look_all; /* stops until the next look, and between two */
@@ -76,11 +76,12 @@ struct tracer_process {
 	u32 epoch; /* of the mappings */
 	struct program program;
 	enum tracer_calls calls;
-	bool is_child;	  /* of a traced process: its end is reported by a record */
-	bool is_launched; /* started by heaptap, or by such a process: it is held when it is about to end */
-	bool is_leaving;  /* PROGRAM_AT_END leads to a detach, because another process is to trace it */
-	u32 nr_holds;	  /* reasons to keep all threads stopped */
-	u64 hold_end_ns;  /* of a hold by tracer_hold(); 0 = not held so */
+	bool ignores_trap; /* SIGTRAP: fallback/tracer_trap.c */
+	bool is_child;	   /* of a traced process: its end is reported by a record */
+	bool is_launched;  /* started by heaptap, or by such a process: it is held when it is about to end */
+	bool is_leaving;   /* PROGRAM_AT_END leads to a detach, because another process is to trace it */
+	u32 nr_holds;	   /* reasons to keep all threads stopped */
+	u64 hold_end_ns;   /* of a hold by tracer_hold(); 0 = not held so */
 	u64 end_wait_ns; /* PROGRAM_AT_END: by then somebody must have begun to look; 0 = there is no limit */
 	taddr_t start_sp;	/* struct unwinder */
 	taddr_t numbers;	/* where it numbers its calls itself; 0 = it does not */

@@ -64,6 +64,19 @@ void tracer_untie_child(struct tracer *t, pid_t parent, pid_t child);
 /* Thread @former has executed a program and is called @tid now. */
 void tracer_untie_exec(struct tracer *t, pid_t former, pid_t tid);
 
+/*
+ * tracer_trap.c, which the agent does not have. Does @th block SIGTRAP? It is stopped, and has hit no breakpoint yet,
+ * like all threads of @p; a thread makes it; it calls sigprocmask(), or sigaction(). Must the makers of new threads be
+ * known? Has the kernel taken SIGTRAP out of its mask, for a breakpoint that it has not reported?
+ */
+void tracer_trap_begin_process(struct tracer_process *p);
+void tracer_trap_at_action(struct tracer *t, struct tracer_process *p);
+bool tracer_trap_awaits_makers(const struct tracer_process *p);
+void tracer_trap_begin(struct tracer_thread *th);
+void tracer_trap_inherit(const struct tracer *t, struct tracer_thread *th);
+void tracer_trap_at_mask(struct tracer *t, struct tracer_thread *th);
+bool tracer_trap_is_hit(const struct tracer_thread *th);
+
 /* tracer_note.c: the lower half of the number of the last call of @p; 0 = not known. */
 u32 tracer_read_number(const struct tracer_process *p);
 /* @th has come to marker number @index. */

@@ -305,7 +305,8 @@ static void take_trap(struct tracer *t, struct tracer_thread *th)
 	pid_t tid = th->tid;
 	int status, sig = th->sig;
 
-	if (th->state != THREAD_STOPPED || !stop_hides_signal(tid, SIGTRAP))
+	if (th->state != THREAD_STOPPED ||
+	    (!stop_hides_signal(tid, SIGTRAP) && (IS_AGENT || !tracer_trap_is_hit(th))))
 		return;
 	if (ptrace(PTRACE_CONT, tid, 0, 0) || tracer_stop_await(tid, &status))
 		return;

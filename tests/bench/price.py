@@ -38,9 +38,11 @@ def cpu_ns(pid):
 
 def per_request(pid, count, seconds):
     """CPU time of a request, in ns. count() is the number of requests so far."""
-    cpu, nr = cpu_ns(pid), count()
+    # A count may wait for its moment, to which the CPU time belongs.
+    nr, cpu = count(), cpu_ns(pid)
     time.sleep(seconds)
-    return (cpu_ns(pid) - cpu) / (count() - nr)
+    nr_then = count()
+    return (cpu_ns(pid) - cpu) / (nr_then - nr)
 
 
 def traced(heaptap, pid, count, seconds):

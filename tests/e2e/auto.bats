@@ -38,6 +38,22 @@ no_notes() { jq -e '[.processes[].notes[]? | select(test("inline|BPF"))] == []' 
 	lines 0
 }
 
+# The page of code becomes a copy, whose file is known by the mapping behind it.
+# bats test_tags=core
+@test "auto: run takes inline where an allocator's library has one page of code, and coroutines switch in it (T5)" {
+	traced -- "$T/harsh-library" align
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	as_told
+	nothing_lost
+	by inline
+	lines 1
+	jq -e '[.functions[].name] | any(. == "harsh_pair")' "$report"
+	traced -- "$T/harsh-library" turns 500
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	by inline
+	lines 1
+}
+
 # An allocator that walks its own call stack, and has no room for jumps where it returns.
 # bats test_tags=core
 @test "auto: a program that cannot be changed is left to BPF, and is not started twice" {

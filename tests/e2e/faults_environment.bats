@@ -81,6 +81,22 @@ attached_frozen() {
 	ended "$TARGET" 0
 }
 
+# has_many: a report of $TAP has many calls
+has_many() { kill -USR1 "$TAP" && jq -e '.processes[0].totals.allocs > 100' "$report"; }
+
+# bats test_tags=inline
+@test "faults: children of vfork() that call _exit() are not the end of the process whose memory they have (A20)" {
+	start "$T/vforked" children
+	TARGET=$PID
+	attached "$TARGET"
+	wait_for has_many
+	detach
+	fails grep 'is traced by heaptap' "$err"
+	is_untraced "$TARGET"
+	kill "$TARGET"
+	wait_for gone "$TARGET"
+}
+
 # has_calls: a report of $TAP says so
 has_calls() { kill -USR1 "$TAP" && jq -e '.processes[0].totals.allocs > 0' "$report"; }
 

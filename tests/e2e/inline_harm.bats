@@ -101,6 +101,14 @@ storm_by() {
 	done
 }
 
+# bats test_tags=full
+@test "inline: by BPF the kernel ends a program whose coroutines switch inside malloc, and a line says so (T5)" {
+	with_bpf_only "return probes are the kernel's"
+	traced -q -b bpf --no-scan -- "$T/harsh" turns 500
+	[ "$status" -eq $((128 + 4)) ]
+	grep -q 'the kernel sends it SIGILL, because calls of an allocator.* --backend inline and --backend ptrace keep' "$err"
+}
+
 # freezer: make a control group whose processes can be frozen; its directory is in $group
 freezer() {
 	for group in /sys/fs/cgroup/unified /sys/fs/cgroup /sys/fs/cgroup/freezer; do

@@ -277,6 +277,14 @@ overlaid() {
 	[ "$(uname -m)" != x86_64 ] || grep -q 'no breakpoint at .*somebody else' "$err"
 }
 
+# bats test_tags=ptrace,inline
+@test "ptrace: SIGTRAP that is blocked, and waits: in threads, in a child, and from before the program (T4)" {
+	traced -- "$T/trap_waits"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	[ "$(field .functions.malloc)" -ge "$(awk '$2 == "calls" { print $4 }' "$out")" ]
+	"$T/trap_waits" start "$HEAPTAP" run -q -o /dev/null --format text -- "$T/trap_waits" still
+}
+
 @test "ptrace: signals that come at an instruction which must run all arrive, with what they carry" {
 	traced -b ptrace --alloc malloc=own_malloc,free=free -- "$T/queued"
 	[ "$status" -eq 0 ]

@@ -4,7 +4,7 @@
  * "counter": so does a read of the CPU's counter, in all threads. "small BYTES": it has a stack of so many bytes.
  * "jumps N": signals leave malloc and free by siglongjmp(), N times. "deep N": so do they from many places on the
  * stack, and many calls come later, at one place. "turns N": signals go on with another coroutine at any moment, N
- * times.
+ * times. harsh-library has its allocator in a library.
  */
 #include "tests/targets/truth.h"
 
@@ -16,54 +16,24 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
-enum { NR_PAIRS = 1000, NR_THREADS = 2, NR_COROUTINES = 8, SLOT = 64, STACK_SIZE = 1 << 16, TIMER_US = 60 };
+#ifdef HAS_LIBRARY
+#include "tests/targets/libharsh.h"
+#else
+#include "tests/targets/libharsh.c"
+#endif
+
+enum { NR_PAIRS = 1000, NR_THREADS = 2, STACK_SIZE = 1 << 16, TIMER_US = 60 };
 enum { NR_DEPTHS = 61, DEPTH_BYTES = 400, NR_LATER = 100000 };
 
-struct pool {
-	char memory[1 << 20] __attribute__((aligned(SLOT)));
-	unsigned long used;
-};
-
-static struct pool pools[NR_COROUTINES];
-static volatile int current, nr_left, is_over;
-static volatile unsigned long nr_begun, nr_freed;
+static volatile int nr_left, is_over;
 static unsigned long nr_turns;
 static ucontext_t contexts[NR_COROUTINES], ended;
 static sigjmp_buf before;
 
-/* The program's own allocator, which each coroutine can be in: aligned, without locks, at least 16 bytes of stack. */
-FN void *malloc(size_t size)
-{
-	struct pool *pool = &pools[current];
-	char *p =
-		pool->memory + __atomic_fetch_add(&pool->used, SLOT, __ATOMIC_RELAXED) % sizeof(pool->memory);
-
-	__atomic_fetch_add(&nr_begun, 1, __ATOMIC_RELAXED);
-	for (volatile int i = 0; i < 20; i++)
-		;
-	return size <= SLOT ? p : NULL;
-}
-
-FN void free(void *p)
-{
-	if (!p)
-		return;
-	__atomic_fetch_add(&nr_freed, 1, __ATOMIC_RELAXED);
-	*(volatile long *)p = 0;
-}
-
-static void pair(size_t size)
-{
-	void *p = malloc(size);
-
-	keep(p);
-	free(p);
-}
-
 static void *pairs(void *nothing)
 {
 	for (size_t i = 0; i < NR_PAIRS; i++)
-		pair(i % SLOT + 1);
+		harsh_pair(i % SLOT + 1);
 	return nothing;
 }
 
@@ -193,7 +163,7 @@ static int run_jumps(int nr)
 	if (!sigsetjmp(before, 1))
 		set_timer(TIMER_US);
 	while (nr_left < nr)
-		pair(32);
+		harsh_pair(32);
 	set_timer(0);
 	return 0;
 }
@@ -204,7 +174,7 @@ FN void pairs_below(size_t bytes)
 	volatile char *room = __builtin_alloca(bytes);
 
 	for (room[0] = 1; room[0];)
-		pair(32);
+		harsh_pair(32);
 }
 
 static int run_deep(int nr)
@@ -216,19 +186,19 @@ static int run_deep(int nr)
 		pairs_below((size_t)(nr_left % NR_DEPTHS + 1) * DEPTH_BYTES);
 	signal(SIGALRM, SIG_IGN);
 	for (int i = 0; i < NR_LATER; i++)
-		pair(32);
+		harsh_pair(32);
 	return 0;
 }
 
 static void turn(int sig)
 {
-	int from = current;
+	int from = harsh_state()->current, to = (from + 1) % NR_COROUTINES;
 
 	(void)sig;
 	nr_turns++;
-	current = (from + 1) % NR_COROUTINES;
+	harsh_state()->current = to;
 	set_timer(TIMER_US + (int)(nr_turns % TIMER_US));
-	swapcontext(&contexts[from], &contexts[current]);
+	swapcontext(&contexts[from], &contexts[to]);
 }
 
 /* Of all coroutines the first one to be over ends the program. */
@@ -236,7 +206,7 @@ static void allocate_in_turns(void)
 {
 	block_alarm(SIG_UNBLOCK);
 	while (!is_over) {
-		pair(48);
+		harsh_pair(48);
 		is_over = nr_turns >= (unsigned long)nr_left;
 	}
 	block_alarm(SIG_BLOCK);
@@ -276,8 +246,8 @@ int main(int argc, char **argv)
 		status = run_deep(nr);
 	else if (!strcmp(what, "turns"))
 		status = run_turns(nr);
-	expect("calls malloc %lu", nr_begun);
-	expect("calls free %lu", nr_freed);
+	expect("calls malloc %lu", harsh_state()->nr_begun);
+	expect("calls free %lu", harsh_state()->nr_freed);
 	fflush(stdout);
 	_exit(status);
 }

@@ -25,7 +25,7 @@
 struct copied_run {
 	taddr_t addr;
 	u64 bytes, offset;
-	bool is_whole; /* nothing of the mapping is left beside it */
+	bool is_alone; /* no other mapping of the file is beside it */
 };
 
 struct copied_runs {
@@ -46,6 +46,7 @@ struct copying {
 	taddr_t *pages; /* owned; sorted */
 	size_t nr_pages;
 	struct copied_runs runs;
+	u64 inode; /* of the mapping of the last one */
 };
 
 /* @nr pages are changed where they are. */
@@ -149,8 +150,19 @@ static int pages_add_page(struct copying *c, const struct map_line *line, taddr_
 		last = &runs->runs[runs->nr++];
 		*last = (struct copied_run){ .addr = page, .bytes = PIECE_PAGE, .offset = offset };
 	}
-	last->is_whole = last->bytes == line->end - line->start;
+	last->is_alone = last->bytes == line->end - line->start;
+	c->inode = line->inode;
 	return 0;
+}
+
+/* Readers of /proc/PID/maps know the file of a whole mapping that is copied by @line, which is the one behind it. */
+static void pages_see_next(struct copying *c, const struct map_line *line)
+{
+	struct copied_run *last = c->runs.nr ? &c->runs.runs[c->runs.nr - 1] : NULL;
+
+	if (last && last->addr + last->bytes == line->start && line->inode == c->inode &&
+	    !line->is_executable)
+		last->is_alone = false;
 }
 
 /* Only there does the kernel put uprobes. */
@@ -182,7 +194,10 @@ static int pages_find_runs(struct copying *c)
 
 	if (err)
 		return err;
-	while (next < c->nr_pages && (err = maps_next(maps, &line)) == 1) {
+	while ((err = maps_next(maps, &line)) == 1) {
+		pages_see_next(c, &line);
+		if (next == c->nr_pages)
+			break;
 		while (next < c->nr_pages && c->pages[next] < line.start)
 			next++;
 		for (err = 0; next < c->nr_pages && c->pages[next] < line.end && !err; next++)
@@ -194,16 +209,17 @@ static int pages_find_runs(struct copying *c)
 	return err < 0 ? err : 0;
 }
 
-/* Readers of /proc/PID/maps see by the rest of a mapping which file a copy belongs to. */
-static void drop_whole_runs(struct copying *c)
+/* Readers of /proc/PID/maps see by the mappings beside a copy which file it belongs to. */
+static void drop_lone_runs(struct copying *c)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < c->runs.nr; i++) {
 		const struct copied_run *run = &c->runs.runs[i];
 
-		if (run->is_whole)
-			pages_stay(c->in, run->bytes / PIECE_PAGE, "the mapping has no other page");
+		if (run->is_alone)
+			pages_stay(c->in, run->bytes / PIECE_PAGE,
+				   "no other mapping of the file is behind this code");
 		else
 			c->runs.runs[nr++] = *run;
 	}
@@ -446,7 +462,7 @@ int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const st
 	if (!err)
 		err = pages_find_runs(&c);
 	if (!err) {
-		drop_whole_runs(&c);
+		drop_lone_runs(&c);
 		err = pages_carry_out(&c, island);
 	}
 	if (!err && f->must_move && in->nr_in_place)

@@ -242,6 +242,8 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->signals_blocked = strtoull(value, NULL, 16);
 	else if (!strcmp(key, "SigCgt"))
 		out->signals_caught = strtoull(value, NULL, 16);
+	else if (!IS_AGENT && !strcmp(key, "SigIgn"))
+		out->signals_ignored = strtoull(value, NULL, 16);
 }
 
 /* The list of groups may be longer than any buffer: read line by line, and skip long lines. */

@@ -49,7 +49,8 @@ struct proc_status {
 	u64 mapped_bytes;    /* as RLIMIT_AS counts them */
 	u64 data_bytes;	     /* as RLIMIT_DATA counts them */
 	u64 caps_effective;
-	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
+	u64 signals_blocked, signals_caught,
+		signals_ignored; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;
 };
 

@@ -41,7 +41,8 @@ struct finder {
 	struct probe_list *list;
 	size_t capacity;
 	struct own_api_list own;
-	u64 clone; /* a function of this name, which may be another one than that of a C library */
+	u64 clone, masks[2],
+		action; /* functions of these names, which may be others than those of a C library */
 	bool is_libc;
 	size_t kind; /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
 	int err;
@@ -136,8 +137,8 @@ static bool walks_stack(const struct elf_symbol *sym)
 }
 
 /*
- * Breakpoints must be out before LeakSanitizer looks for leaks: at exit, or when its functions are called. And clone()
- * can make a process that no tracer is told of.
+ * Breakpoints must be out before LeakSanitizer looks for leaks: at exit, or when its functions are called. clone() can
+ * make a process that no tracer is told of. And a thread that blocks SIGTRAP must block it again after a breakpoint.
  */
 static void see_place(struct finder *f, const struct elf_symbol *sym)
 {
@@ -147,6 +148,12 @@ static void see_place(struct finder *f, const struct elf_symbol *sym)
 		list->exit = sym->value;
 	else if (!strcmp(sym->name, "clone"))
 		f->clone = sym->value;
+	else if (!IS_AGENT && !strcmp(sym->name, "sigprocmask"))
+		f->masks[0] = sym->value;
+	else if (!IS_AGENT && !strcmp(sym->name, "pthread_sigmask"))
+		f->masks[1] = sym->value;
+	else if (!IS_AGENT && !strcmp(sym->name, "sigaction"))
+		f->action = sym->value;
 	else if (!strcmp(sym->name, "__libc_start_main"))
 		f->is_libc = true;
 	else if (!strcmp(sym->name, "__lsan_do_leak_check"))
@@ -327,6 +334,10 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	out->fns = options->fns;
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
 	out->clone = f.is_libc ? f.clone : 0;
+	if (!IS_AGENT && f.is_libc) {
+		memcpy(out->masks, f.masks, sizeof(out->masks));
+		out->action = f.action;
+	}
 	if (!IS_AGENT && !err && options->fns && own_api_settle(&f.own))
 		err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_own, &f);
 	if (err)

@@ -40,10 +40,10 @@ struct probe_list {
 	u64 end, end_len; /* _exit(), if wants_end; 0 = not in this file */
 	u64 ignores[3];	  /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
 	/*
-	 * With wants_exits, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look
-	 * for leaks.
+	 * With wants_exits, else 0: exit(); clone(), sigprocmask(), pthread_sigmask() and sigaction() of a C library;
+	 * and the functions of LeakSanitizer that look for leaks.
 	 */
-	u64 exit, clone, leak_checks[2];
+	u64 exit, clone, masks[2], action, leak_checks[2];
 	/*
 	 * Calls of free (site internal_site) that the C library makes for itself, without the PLT. When a thread ends,
 	 * its caches release blocks that the program has freed long before.
@@ -68,7 +68,7 @@ struct probe_options {
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */
 	bool wants_end;		/* find _exit() */
-	bool wants_exits;	/* find exit(), clone() and the functions of LeakSanitizer */
+	bool wants_exits;	/* find exit(), clone() and the others of struct probe_list */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool only_workers; /* no probes in functions that have another probed one do the work */
 	bool only_sampler; /* nor in any: notes tell of the blocks that programs sample (user/probe/own_sampler.h) */

@@ -104,6 +104,19 @@ static bool snapshot_continues(const struct snapshot_map *last, const struct sna
 	       last->file_offset + (last->end - last->start) == map->file_offset;
 }
 
+/* All of @last is a copy of code: @map behind it is another mapping of that file (user/inject/pages.c). */
+static void snapshot_name_copy(struct snapshot_map *last, const struct snapshot_map *map)
+{
+	char *path = strdup(map->path);
+
+	if (!path)
+		return;
+	free(last->path);
+	last->path = path;
+	last->ino = map->ino;
+	last->is_copy = false;
+}
+
 /* Join @map with the mapping before it, if one of them is a copy of the other one's code. Takes its path over. */
 static bool join_copy(struct snapshot *s, struct map_joining *r, const struct snapshot_map *map)
 {
@@ -111,7 +124,11 @@ static bool join_copy(struct snapshot *s, struct map_joining *r, const struct sn
 	bool ends_in_copy = r->ends_in_copy;
 
 	r->ends_in_copy = map->is_copy;
-	if (!last || !last->ino || !map->ino || !snapshot_continues(last, map))
+	if (!last || !last->ino || !map->ino)
+		return false;
+	if (!IS_AGENT && last->is_copy && last->end == map->start && !map->is_executable)
+		snapshot_name_copy(last, map);
+	if (!snapshot_continues(last, map))
 		return false;
 	if (last->is_copy && !map->is_copy) {
 		taddr_t start = last->start;

@@ -287,6 +287,8 @@ static const char *point_name(const struct probed_file *f, const struct probe_po
 		[POINT_EXIT] = "exit",
 		[POINT_END] = "_exit",
 		[POINT_CLONE] = "clone",
+		[POINT_MASK] = "sigprocmask",
+		[POINT_ACTION] = "sigaction",
 		[POINT_LEAK_CHECK] = "__lsan_do_leak_check",
 	};
 

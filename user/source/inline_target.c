@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "user/inject/counter.h"
@@ -31,6 +32,8 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
  * machine.
  */
 enum { FEW_CPUS = 4 };
+/* Threads that are looked at, at an end; children of vfork() that end so, until the end of the process is not seen. */
+enum { MAX_LOOKED_AT = 512, MAX_ENDED = 256 };
 #define MAX_WAIT_NS (500ULL * 1000 * 1000)
 #define OWN_WAIT_NS (5ULL * 1000 * 1000 * 1000)
 #define END_WAIT_NS (100ULL * 1000 * 1000)
@@ -344,6 +347,7 @@ void inline_target_lose(struct inline_target *t)
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
 	t->poll_stamp = t->next_room_ns = t->end_ns = 0;
+	t->nr_ended = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
 	t->has_twins = t->is_leaving = t->is_open = false;
@@ -564,6 +568,43 @@ void inline_target_begin_poll(struct inline_target *t)
 	t->poll_stamp = t->rings ? rings_now(t->rings) : 0;
 }
 
+/* Is thread @tid in a system call that makes a child? */
+static bool inline_target_makes_child(pid_t tid)
+{
+	static const long calls[] = {
+#ifdef SYS_vfork
+		SYS_vfork,
+#endif
+		SYS_clone, SYS_clone3
+	};
+	auto_fclose FILE *f = NULL;
+	char path[32], text[32] = "";
+	bool is_one = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	f = fopen(path, "re");
+	if (f && fgets(text, sizeof(text), f) && *text >= '0' && *text <= '9')
+		for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+			is_one |= strtol(text, NULL, 10) == calls[i];
+	return is_one;
+}
+
+/* Does a thread sleep in vfork()? Then it is the child, in the same memory, that calls _exit(). */
+static bool inline_target_awaits_child(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	struct proc_stat stat;
+	size_t nr = 0;
+	bool awaits = false;
+
+	if (proc_threads(pid, &tids, &nr))
+		return false;
+	for (size_t i = 0; i < nr && i < MAX_LOOKED_AT && !awaits; i++)
+		awaits = !proc_read_stat(&stat, tids[i]) && stat.state == 'D' &&
+			 inline_target_makes_child(tids[i]);
+	return awaits;
+}
+
 /*
  * If the process is about to end, and a thread waits for us, tell it by a record, once. The thread goes on when we
  * trace it by ptrace, or some time later.
@@ -577,6 +618,13 @@ static int inline_target_look_at_end(struct inline_target *t, const struct sink 
 
 	if (__atomic_load_n(&t->shared->end, __ATOMIC_ACQUIRE) != PIECE_ENDS)
 		return 0;
+	if (!t->end_ns && inline_target_awaits_child(t->pid)) {
+		/* Each child waits for us. */
+		__atomic_store_n(&t->shared->end,
+				 t->nr_ended++ < MAX_ENDED ? PIECE_END_WATCHED : PIECE_MAY_END,
+				 __ATOMIC_RELEASE);
+		return 0;
+	}
 	if (!t->end_ns)
 		t->end_ns = ev.time_ns + END_WAIT_NS;
 	else if (!proc_is_our_tracee(t->pid) && ev.time_ns < t->end_ns)

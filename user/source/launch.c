@@ -83,6 +83,7 @@ static void new_image(const struct launch *l, struct launched *p)
 
 	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
 	p->has_forked = false;
+	p->blocks_trap = !IS_AGENT && stop_blocks(p->pid, SIGTRAP);
 	l->hooks.exec(l->hooks.ctx, p->pid);
 	l->hooks.mapped(l->hooks.ctx, p->pid);
 	/*
@@ -111,6 +112,8 @@ bool launch_reached_entry(const struct launch *l, struct launched *p, pid_t tid,
 	    !places_hit(&p->places, &regs, &addr))
 		return false;
 	places_clean(&p->places, &p->places.memory);
+	if (!IS_AGENT && p->blocks_trap)
+		stop_block(tid, SIGTRAP);
 	err = cpu_regs_write(&regs, p->pid);
 	if (err)
 		warn("run: cannot set the program counter of PID %d: %s", p->pid, strerror(-err));
@@ -332,7 +335,8 @@ static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int s
 	struct thread_stop why = { .why = THREAD_STOP_LOOK };
 
 	if (launch_reached_entry(l, p, tid, sig) || launch_mends_copy(l, p, tid, sig)) {
-		sig = 0;
+		/* One of the program's own that waited, because it is blocked, waits again. */
+		sig = IS_AGENT || !p->blocks_trap || stop_code(tid) > 0 ? 0 : sig;
 	} else if (launch_is_from_probe(tid, sig)) {
 		if (l->hooks.reason)
 			why = l->hooks.reason(l->hooks.ctx, tid);

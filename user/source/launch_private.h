@@ -20,6 +20,7 @@ struct launched {
 	struct places places;
 	struct stopped_threads held; /* by launch_hold() */
 	bool is_newborn;	     /* its first stop was not seen yet */
+	bool blocks_trap;	     /* SIGTRAP, in PROGRAM_STARTING */
 	bool has_forked;	     /* in PROGRAM_STARTING: the copy has our breakpoint, too */
 };
 

@@ -148,7 +148,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 	const struct probe_list *list = &f->list;
 	bool has_calls = IS_AGENT || !p->options.probes.only_sampler;
 	size_t most =
-		5 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
+		8 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
 	for (size_t i = 0; i < list->nr; i++)
 		most += list->sites[i].nr_rets;
@@ -174,6 +174,11 @@ static int list_points(const struct placing *p, struct probed_file *f)
 		placing_add_point(f, POINT_EXIT, list->exit, 0);
 	if (list->clone)
 		placing_add_point(f, POINT_CLONE, list->clone, 0);
+	for (size_t i = 0; !IS_AGENT && i < ARRAY_SIZE(list->masks); i++)
+		if (list->masks[i])
+			placing_add_point(f, POINT_MASK, list->masks[i], 0);
+	if (!IS_AGENT && list->action)
+		placing_add_point(f, POINT_ACTION, list->action, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(list->leak_checks); i++)
 		if (list->leak_checks[i])
 			placing_add_point(f, POINT_LEAK_CHECK, list->leak_checks[i], 0);

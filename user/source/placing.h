@@ -10,6 +10,7 @@
 #include "user/target/target.h"
 
 struct elf;
+struct watched_code;
 
 /* The purpose of a probe in a file. Probes are put in in this order, because no release may be missed. */
 enum probe_point_kind {
@@ -22,8 +23,10 @@ enum probe_point_kind {
 	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
 	POINT_PTRACE,	     /* ptrace() of the C library; BPF only */
-	POINT_EXIT,	     /* exit(); ptrace only, like the next two */
+	POINT_EXIT,	     /* exit(); ptrace only, like the next four */
 	POINT_CLONE,	     /* clone() of the C library */
+	POINT_MASK,	     /* sigprocmask() or pthread_sigmask() of the C library */
+	POINT_ACTION,	     /* sigaction() of the C library */
 	POINT_LEAK_CHECK,    /* LeakSanitizer begins to look for leaks */
 	NR_POINT_KINDS
 };
@@ -65,7 +68,7 @@ struct placing_ops {
 	int (*add_notes)(void *ctx, u32 first, const struct note_probe *notes, u32 nr);
 	/* A file is seen for the first time, also one that --omit names. May be NULL. */
 	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
-	/* Put the probes of @f, at least one, into @t, where @map is a mapping of the file. */
+	/* Put the probes of @f, at least one, into @t, where @map maps the file. */
 	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
 		      const struct probed_file *f, struct elf *elf);
 	/* [@start, @end) is no longer mapped in @pid: probes in it are gone. Only with is_per_mapping. */
@@ -79,10 +82,9 @@ struct placing_ops {
 
 struct placing_options {
 	struct probe_options probes;
+	const char *const *omit; /* files without probes, by name or path, and NULL; or NULL; borrowed */
 	const char *const
-		*omit; /* NULL-terminated, or NULL: no probes in these files, by name or path; borrowed */
-	const char *const
-		*usdt;	/* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too; borrowed */
+		*usdt;	/* "PROVIDER:NAME" of notes that are marks, too, and NULL; or NULL; borrowed */
 	bool is_shared; /* probes in a file see the calls of all processes */
 };
 
@@ -131,8 +133,6 @@ void placing_leave(struct placing *p, const struct module *m);
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);
 
-struct watched_code;
-
 /* Some places of probes in @t, for breakpoints of the kernel, into @out, which is all zero. */
 void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out);
 
@@ -145,6 +145,6 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 /* Is @pc among the first instructions of a function that has a probe in @t, but for the first one? */
 bool placing_is_at_start(const struct placing *p, const struct target *t, taddr_t pc);
 
-/* Look for probes of others for all processes, at our places. And: a function of @pid that had one; NULL = none. */
+/* Look for probes of others at our places. And: a function of @pid that had one; NULL = none. */
 void placing_look_for_others(struct placing *p);
 const char *placing_function_of_others(const struct placing *p, pid_t pid);

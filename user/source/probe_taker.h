@@ -10,7 +10,7 @@ struct source;
 /* A point that is for few programs, and for none where only code of ours sees calls: it may be left out. */
 static inline bool probe_point_is_spare(u32 kind)
 {
-	return kind == POINT_EXIT || kind == POINT_CLONE;
+	return kind >= POINT_EXIT && kind <= POINT_ACTION;
 }
 
 /*

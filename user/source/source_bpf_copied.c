@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Programs that have copied code with breakpoints of the kernel in it, and run the copy. */
+/* Programs that probes end: they run a copy of code with breakpoints, or return in another order than they call. */
 #include <string.h>
 
 #include <bpf/bpf.h>
@@ -31,7 +31,7 @@ static void copied_count(struct bpf_source *s, struct bpf_process *known)
 	s->nr_overwritten++;
 }
 
-/* Has @pid come to its end by a copy of code with a breakpoint of ours? */
+/* Has @pid come to its end by a copy of code with a breakpoint of ours, or by a return probe? */
 void source_bpf_tell_of_copy(struct bpf_source *s, pid_t pid)
 {
 	struct bpf_process *known = source_bpf_find(s, pid);
@@ -41,9 +41,16 @@ void source_bpf_tell_of_copy(struct bpf_source *s, pid_t pid)
 	u32 key = pid;
 
 	if (!known || known->has_trapped || bpf_map_lookup_elem(s->programs.processes_fd, &key, &p) ||
-	    !p.trap_pc || !c.cpu)
+	    (!p.trap_pc && !p.has_bad_return) || !c.cpu)
 		return;
 	known->has_trapped = true;
+	if (p.has_bad_return && source_bpf_has_breakpoints(s, known))
+		warn("bpf: PID %d: the kernel sends it SIGILL, because calls of an allocator's function return in "
+		     "another order than they began, as coroutines do that switch inside one: --backend inline and "
+		     "--backend ptrace keep such programs alive",
+		     pid);
+	if (!p.trap_pc)
+		return;
 	c.addr = c.pc = p.trap_pc;
 	memcpy(c.code, p.trap_code, sizeof(p.trap_code));
 	function = copied_find(s, &c);

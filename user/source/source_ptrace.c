@@ -119,6 +119,8 @@ int source_ptrace_put_in(const struct ptrace_source *s, const struct target *t, 
 		[POINT_HOOK] = PLACE_HOOK,
 		[POINT_EXIT] = PLACE_EXIT,
 		[POINT_CLONE] = PLACE_CLONE,
+		[POINT_MASK] = PLACE_MASK,
+		[POINT_ACTION] = PLACE_ACTION,
 		[POINT_LEAK_CHECK] = PLACE_LEAK_CHECK,
 	};
 	const struct attached *a = source_ptrace_find(s, t->pid);

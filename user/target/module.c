@@ -59,9 +59,10 @@ struct maps_reading {
 		u32 dev_major, dev_minor;
 		u64 inode;
 		taddr_t start;
-	} header;	     /* the last mapping of a file's first byte: its ELF header */
-	struct mapping copy; /* copies of code at the beginning of a mapping that comes next; end 0 = none */
-	bool ends_in_copy;   /* the last one of maps */
+	} header; /* the last mapping of a file's first byte: its ELF header */
+	struct mapping
+		copy;	   /* copies of code before a mapping of their file, which comes next; end 0 = none */
+	bool ends_in_copy; /* the last one of maps */
 };
 
 int module_table_new(struct module_table **out)
@@ -480,9 +481,16 @@ static int module_entry_of(struct maps_reading *r, const struct map_line *line, 
 	return err;
 }
 
-static int module_add_mapping(struct maps_reading *r, const struct map_line *line)
+static struct mapping module_range(const struct map_line *line)
+{
+	return (struct mapping){ .start = line->start, .end = line->end, .file_offset = line->offset };
+}
+
+/* Add a mapping that lies at @at, of the file in @line. */
+static int module_add_mapping(struct maps_reading *r, const struct map_line *line, const struct mapping *at)
 {
 	struct module_entry *e;
+	struct mapping *m;
 	int err;
 
 	if (r->nr == MAPPINGS_MAX)
@@ -493,11 +501,12 @@ static int module_add_mapping(struct maps_reading *r, const struct map_line *lin
 	err = module_entry_of(r, line, &e);
 	if (err)
 		return err;
-	r->maps[r->nr++] = (struct mapping){ .start = line->start,
-					     .end = line->end,
-					     .file_offset = line->offset,
-					     .bias = e ? image_bias(&e->image, line->start, line->offset) : 0,
-					     .module = e ? &e->module : NULL };
+	m = &r->maps[r->nr++];
+	*m = *at;
+	if (e) {
+		m->bias = image_bias(&e->image, at->start, at->file_offset);
+		m->module = &e->module;
+	}
 	return 0;
 }
 
@@ -517,10 +526,17 @@ static void module_add_copy(struct maps_reading *r, const struct map_line *line)
 	} else if (module_continues(&r->copy, line)) {
 		r->copy.end = line->end;
 	} else {
-		r->copy = (struct mapping){ .start = line->start,
-					    .end = line->end,
-					    .file_offset = line->offset };
+		r->copy = module_range(line);
 	}
+}
+
+/* Copies stand in the place of a whole mapping: @line behind them is another one of that file (user/inject/pages.c). */
+static int module_add_whole_copy(struct maps_reading *r, const struct map_line *line)
+{
+	const struct mapping copy = r->copy;
+
+	r->copy = (struct mapping){ 0 };
+	return copy.end && copy.end == line->start && line->inode ? module_add_mapping(r, line, &copy) : 0;
 }
 
 /* Join the mapping that was added last with copies before it, and with the mapping before those. */
@@ -544,14 +560,18 @@ static void join_copies(struct maps_reading *r)
 
 static int module_add_line(struct maps_reading *r, const struct map_line *line)
 {
+	const struct mapping at = module_range(line);
 	int err;
 
-	if (line->is_copy) {
+	/* Where the agent works, there is no code of heaptap. */
+	if (!IS_AGENT && line->is_copy) {
 		module_add_copy(r, line);
 		return 0;
 	}
-	err = module_add_mapping(r, line);
-	if (!err)
+	if (!maps_is_code(line))
+		return IS_AGENT ? 0 : module_add_whole_copy(r, line);
+	err = module_add_mapping(r, line, &at);
+	if (!err && !IS_AGENT)
 		join_copies(r);
 	return err;
 }
@@ -584,9 +604,8 @@ static int module_read_lines(struct maps_reading *r, pid_t pid, bool want_mappin
 			r->header.inode = line.inode;
 			r->header.start = line.start;
 		}
-		if (!maps_is_code(&line))
-			continue;
-		r->hash = hash_line(r->hash, &line);
+		if (maps_is_code(&line))
+			r->hash = hash_line(r->hash, &line);
 		more = want_mappings ? module_add_line(r, &line) : 0;
 		if (more)
 			break;

@@ -361,8 +361,8 @@ bool target_wants_maps(const struct target *t)
 static bool is_line_of(const struct map_line *line, const struct mapping *map)
 {
 	return line->start == map->start && line->offset == map->file_offset &&
-	       (line->inode == map->module->ino || line->is_ambiguous || line->is_cut ||
-		!strncmp(line->path, map->module->path, strlen(map->module->path)));
+	       (line->inode == map->module->ino || (!IS_AGENT && line->is_copy) || line->is_ambiguous ||
+		line->is_cut || !strncmp(line->path, map->module->path, strlen(map->module->path)));
 }
 
 bool target_still_maps(const struct target *t, const struct mapping *map)

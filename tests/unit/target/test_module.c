@@ -626,6 +626,10 @@ static void copies_of_code(void **state)
 	map_page(place, 8, copies, 1);
 	map_page(place, 10, piece, 0);
 	map_page(place, 11, fd, 3);
+	/* All of a mapping is a copy: another one of the file follows. */
+	map_page(place, 13, copies, 1);
+	map_page(place, 14, fd, 2);
+	assert_int_equal(mprotect(place + 14 * page_size, page_size, PROT_READ), 0);
 	read_own(f, 1);
 	m = mapping_of(f, place + page_size);
 	assert_true(m->start == (uintptr_t)place + page_size && m->end == m->start + 5 * page_size);
@@ -634,6 +638,10 @@ static void copies_of_code(void **state)
 	assert_ptr_equal(m->module, mapping_of(f, place + 7 * page_size)->module);
 	assert_ptr_equal(mapping_of(f, place + 7 * page_size), mapping_of(f, place + 8 * page_size));
 	assert_null(mapping_find(&f->list, (uintptr_t)place + 11 * page_size));
+	assert_ptr_equal(m->module, mapping_of(f, place + 13 * page_size)->module);
+	m = mapping_of(f, place + 13 * page_size);
+	assert_true(m->start == (uintptr_t)place + 13 * page_size && m->end == m->start + page_size);
+	assert_true(m->file_offset == (u64)page_size && m->bias == m->start - page_size);
 	munmap(place, 16 * page_size);
 	unlink(path);
 }
