@@ -22,15 +22,15 @@ asked() {
 	read -r "$1" < <(tail -n 1 "$tmp/gaps")
 }
 
-# stop_row WHAT LIMIT-MS COMMAND...: the median of five
+# stop_row WHAT LIMIT-MS COMMAND...: the median of all rounds
 stop_row() {
-	local stops
+	local stops round begin=$SECONDS
 	progress "$1"
-	mapfile -t stops < <(for _ in {1..5}; do stop_of "$target" "${@:3}"; done | sort -n)
-	if [ "${#stops[@]}" -lt 5 ]; then
-		missing "$1" "$2 ms" "${#stops[@]} of 5 had a verdict"
+	mapfile -t stops < <(for ((round = 0; round < inline_rounds; round++)); do stop_of "$target" "${@:3}"; done | sort -n)
+	if [ "${#stops[@]}" -lt "$inline_rounds" ]; then
+		missing "$1" "$2 ms" "${#stops[@]} of $inline_rounds had a verdict"
 	else
-		row "$1" "${stops[2]} ms" "$2 ms" "${stops[*]} ms"
+		row "$1" "${stops[inline_rounds / 2]} ms" "$2 ms" "${stops[*]} ms; took $((SECONDS - begin)) s"
 	fi
 }
 
@@ -44,7 +44,7 @@ alone_row() {
 # stop_rows BESIDE LIMIT-MS: a scan, and an attach, with all stops for its code or probes, as typed
 stop_rows() {
 	stop_row "missed by a program for a scan as typed, $1" "$2" scan
-	stop_row "missed by it for an attach as typed, $1" "$2" attach -t 2s
+	stop_row "missed by it for an attach as typed, $1" "$2" attach -t 1s
 }
 
 # stops_of MIB LIMIT-MS: a program with so much memory in blocks of 1 KiB

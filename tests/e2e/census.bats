@@ -379,6 +379,18 @@ sys.stdin.read()'
 	[[ $output == "no leaks; "* ]]
 }
 
+@test "census: a heap without a live block is an empty one, and no unknown allocator's" {
+	start "$T/turns" 1 wait
+	wait_for says turns ready
+	run --separate-stderr "$HEAPTAP" scan -o "$BATS_TEST_TMPDIR/scan.json" "$PID"
+	[ "$status" -eq 0 ]
+	jq -e '.live.blocks == 0 and .scan.definite.blocks == 0' "$BATS_TEST_TMPDIR/scan.json"
+	run "$HEAPTAP" scan "$PID"
+	[ "$status" -eq 0 ]
+	[[ $output == "no leaks; 0 B live in 0 blocks;"* ]]
+	untouched "$PID"
+}
+
 @test "census: a pause that is too short, a format that a census has not" {
 	counted "$T/census" 1 2 2000
 	run --separate-stderr "$HEAPTAP" scan --max-pause 1us "$TARGET"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * turns N: four call paths that take turns N times. The first two differ only in the outer return address: where the
- * function that allocates is called, the stack pointer and the return address are the same.
+ * function that allocates is called, the stack pointer and the return address are the same. turns N wait: says "ready"
+ * then, and waits with an empty heap.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #define CALL __attribute__((noinline, used))
 
@@ -44,5 +46,7 @@ int main(int argc, char **argv)
 		deeper(3);
 		deeper(40);
 	}
+	if (argc > 2 && write(1, "ready\n", 6) == 6)
+		pause();
 	return 0;
 }

@@ -128,8 +128,11 @@ static void note_stranger(struct census *c)
 /* @found has the blocks of one more allocator. Keep those of the one that has most, and note the other in the end. */
 static void choose_allocator(struct census *c, struct census_blocks *found, const char **others, size_t *nr)
 {
+	u64 nr_live = census_live(&c->blocks).blocks;
+
 	census_add_up(found);
-	if (!c->blocks.walker || census_live(found).blocks > census_live(&c->blocks).blocks) {
+	if (!c->blocks.walker || census_live(found).blocks > nr_live ||
+	    (!nr_live && !c->blocks.nr_segments && found->nr_segments)) {
 		struct census_blocks less = c->blocks;
 
 		c->blocks = *found;
@@ -137,6 +140,17 @@ static void choose_allocator(struct census *c, struct census_blocks *found, cons
 	}
 	if (found->walker && census_live(found).blocks)
 		others[(*nr)++] = found->walker->name;
+}
+
+/*
+ * An allocator that has never had memory is none that the program uses: another one has its blocks. One without a live
+ * block has an empty heap, but beside an allocator whose books are not known.
+ */
+static bool has_heap(const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+
+	return b->walker && (census_live(b).blocks || (b->nr_segments && !c->stranger));
 }
 
 /* Try all walkers: a program may have several allocators. */
@@ -163,8 +177,7 @@ static int census_walk_allocators(struct census *c, u64 deadline_ns)
 		census_blocks_fini(&found);
 	}
 	c->stranger = census_stranger(c->snap, known, nr_known);
-	/* Books without a block are those of an allocator that the program does not use: another one has its blocks. */
-	if (!err && (!c->blocks.walker || !census_live(&c->blocks).blocks))
+	if (!err && !has_heap(c))
 		err = -ENOENT;
 	c->is_damaged = c->blocks.nr_notes;
 	for (size_t i = 0; i < nr && !err; i++)

@@ -192,15 +192,15 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 	return cmd_attach_judge_older(o, s);
 }
 
-/* A user who chooses breakpoints has chosen their price, too. */
-static enum cost_asked cmd_attach_limit(const struct options *o)
+static struct cost_limit cmd_attach_limit(const struct options *o)
 {
-	if (o->follow)
-		return COST_FREE;
-	if (o->has_max_cost)
-		return COST_TYPED;
-	return o->backend == BACKEND_AUTO && !o->sample_bytes && !source_forbids_code() ? COST_DEFAULT
-											: COST_FREE;
+	/* A user who chooses breakpoints has chosen their price, too. */
+	bool is_chosen = o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code();
+	bool is_free = o->follow || (is_chosen && !o->has_max_cost);
+
+	return (struct cost_limit){ .max_cost = is_free ? 0 : o->max_cost,
+				    .is_default = !o->has_max_cost,
+				    .is_quiet = o->quiet };
 }
 
 static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)
@@ -216,9 +216,7 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	/* Without children, only processes that are about to end join a launch. */
 	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
-		a->limit = (struct cost_limit){ .asked = cmd_attach_limit(o),
-						.max_cost = o->max_cost,
-						.is_quiet = o->quiet };
+		a->limit = cmd_attach_limit(o);
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;
 		a->choice.ctx = &a->tracees;

@@ -356,10 +356,8 @@ int cmd_run(const struct options *o)
 	int status;
 
 	if (!IS_AGENT)
-		r.limit =
-			(struct cost_limit){ .asked = o->has_max_cost && !o->follow ? COST_TYPED : COST_FREE,
-					     .max_cost = o->max_cost,
-					     .is_quiet = o->quiet };
+		r.limit = (struct cost_limit){ .max_cost = o->has_max_cost && !o->follow ? o->max_cost : 0,
+					       .is_quiet = o->quiet };
 	status = tracing_run(o, &command);
 	if (!IS_AGENT)
 		cost_limit_fini(&r.limit);

@@ -368,12 +368,8 @@ u32 rings_nr(const struct rings *r)
 	return r->nr_readers;
 }
 
-bool rings_are_filling(const struct rings *r)
+u32 rings_filled(const struct rings *r)
 {
-	/* The first part may have begun long ago, where records are few. */
-	u32 most = r->shared->sample_bytes ? 1 : 0;
-
 	return __atomic_load_n(&r->shared->nr_parts, __ATOMIC_RELAXED) -
-		       __atomic_load_n(&r->nr_parts, __ATOMIC_RELAXED) >
-	       most;
+	       __atomic_load_n(&r->nr_parts, __ATOMIC_RELAXED);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads and writes files for all who know where the bytes are: ELF, core files, tapes. */
+/* Reads and writes files for all who know where the bytes are: /proc, ELF, core files, tapes. */
 #include "user/lib/file_at.h"
 
 #include <errno.h>

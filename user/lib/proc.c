@@ -13,6 +13,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/file_at.h"
 
 enum {
 	PROC_PATH_SIZE = 64,
@@ -26,24 +27,6 @@ static int proc_errno(int err)
 	return err == ENOENT || err == ESRCH ? -ESRCH : -err;
 }
 
-static ssize_t proc_read_all(int fd, void *buf, size_t size)
-{
-	size_t used = 0;
-
-	while (used < size) {
-		ssize_t n = read(fd, (char *)buf + used, size - used);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		used += n;
-	}
-	return (ssize_t)used;
-}
-
 ssize_t proc_read_text(const char *path, char *buf, size_t size)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -51,7 +34,7 @@ ssize_t proc_read_text(const char *path, char *buf, size_t size)
 
 	if (fd < 0)
 		return -errno;
-	n = proc_read_all(fd, buf, size - 1);
+	n = file_read_at(fd, buf, size - 1, 0);
 	if (n < 0)
 		return n;
 	while (n && buf[n - 1] == '\n')
@@ -388,7 +371,7 @@ int proc_is_32bit(bool *out, pid_t pid)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return proc_errno(errno);
-	n = proc_read_all(fd, ident, sizeof(ident));
+	n = file_read_at(fd, ident, sizeof(ident), 0);
 	if (n < 0)
 		return (int)n;
 	if (n != (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG) != 0)
@@ -419,7 +402,7 @@ int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return proc_errno(errno);
-	n = proc_read_all(fd, &auxv, sizeof(auxv));
+	n = file_read_at(fd, &auxv, sizeof(auxv), 0);
 	if (n < 0)
 		return proc_errno((int)-n);
 	nr = (size_t)n / (is_32bit ? sizeof(u32) : sizeof(u64));

@@ -50,17 +50,10 @@ static struct human probes_share(const struct load *l)
 	return human_percent(l->probes_ns, l->cpu_ns ? l->cpu_ns : 1);
 }
 
-static struct human code_share(const struct load *l)
-{
-	u64 least_ns = l->cpu_ns / 50, own_ns = l->cpu_ns - l->probes_ns,
-	    code_ns = l->calls * CALL_BY_CODE_NS;
-
-	return human_percent(code_ns, (own_ns > least_ns ? own_ns : least_ns) + code_ns + 1);
-}
-
 static void code_choice_tell(struct code_choice *c, const struct process_pace *pace, const struct load *l,
 			     bool is_dear, bool is_code)
 {
+	char code[SESSION_PRICE_TEXT];
 	u64 rate = l->time_ns ? (u64)((double)l->calls * 1e9 / (double)l->time_ns) : 0;
 
 	if (!is_code && (is_dear ? c->has_told_dear : c->has_told))
@@ -71,9 +64,9 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 	if (is_code)
 		log_line(c->put && c->has_told_code ? LOG_DEBUG : LOG_INFO,
 			 "auto: inline: %s (pid %d): %s calls a second cost it about %s of its CPU time by "
-			 "breakpoints, and about %s by code in it; --backend bpf puts none in",
+			 "breakpoints, and %s by code in it; --backend bpf puts none in",
 			 pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
-			 code_share(l).text);
+			 session_price_by_code(code, l->calls, l->cpu_ns - l->probes_ns, l->cpu_ns));
 	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it %s", pace->comm, (int)pace->pid,
 		     human_count(rate).text, rate == 1 ? "" : "s", rate ? "little" : "nothing");

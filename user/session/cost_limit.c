@@ -51,7 +51,7 @@ static void cost_limit_cut_stacks(struct cost_limit *c, struct session *s)
 
 	/* The depth is that of all processes, also of those that have code. */
 	if (c->has_cut || t.depth <= COST_FEW_FRAMES ||
-	    (c->asked == COST_DEFAULT && !strcmp(session_backend(s), "inline")))
+	    (c->is_default && !strcmp(session_backend(s), "inline")))
 		return;
 	c->has_cut = true;
 	t.depth = COST_FEW_FRAMES;
@@ -62,7 +62,7 @@ static void cost_limit_cut_stacks(struct cost_limit *c, struct session *s)
 static void cost_limit_tell(struct cost_limit *c, const struct process_pace *pace, const struct cost_book *b)
 {
 	struct human limit = human_percent(c->max_cost, 1000);
-	const char *all = c->asked == COST_DEFAULT ? "; --max-cost 100% or --backend bpf traces all" : "";
+	const char *all = c->is_default ? "; --max-cost 100% or --backend bpf traces all" : "";
 	char few[48] = "";
 
 	if (c->has_cut)
@@ -125,7 +125,7 @@ static u64 call_cost_ns(const struct session *s, const struct process_pace *pace
 static bool cost_limit_holds(const struct cost_limit *c, const struct session *s,
 			     const struct process_pace *pace)
 {
-	return pace->way != SOURCE_BY_OTHERS && !(c->asked == COST_DEFAULT && pace->way == SOURCE_BY_CODE) &&
+	return pace->way != SOURCE_BY_OTHERS && !(c->is_default && pace->way == SOURCE_BY_CODE) &&
 	       !session_awaits_code(s, pace);
 }
 
@@ -159,7 +159,7 @@ void cost_limit_round(struct cost_limit *c, struct session *s)
 	u64 now_ns = clock_now_ns();
 	size_t nr = 1;
 
-	if (c->asked == COST_FREE || !c->max_cost || now_ns < c->next_ns)
+	if (!c->max_cost || now_ns < c->next_ns)
 		return;
 	c->next_ns = now_ns + look_ns;
 	c->is_near = false;

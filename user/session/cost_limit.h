@@ -13,17 +13,10 @@ struct session;
 
 enum { COST_FEW_FRAMES = 16 };
 
-/* By whom a limit was asked for. */
-enum cost_asked {
-	COST_FREE,    /* there is none */
-	COST_DEFAULT, /* nobody: code in a process, and stacks beside it, have none */
-	COST_TYPED,
-};
-
 /* One session. */
 struct cost_limit {
-	enum cost_asked asked;
 	u32 max_cost;		 /* in thousandths of the CPU time of the process; 0 = no limit */
+	bool is_default;	 /* nobody asked for it: code in a process, and stacks beside it, have none */
 	bool is_quiet;		 /* tells nothing */
 	bool has_cut;		 /* stacks have COST_FEW_FRAMES frames */
 	bool is_near;		 /* somebody may soon have to rest: the next round is to come in some ms */

@@ -33,6 +33,9 @@ bool session_lacks_books(struct process *p)
 {
 	const char *name;
 
+	if (!p->leaks->has_verdict || leaks_by_books(p->leaks) ||
+	    leaks_all(p->leaks)->of[SCAN_DEFINITE].blocks)
+		return false;
 	if (!p->has_asked_for_books) {
 		p->has_asked_for_books = true;
 		p->lacks_books = census_look(&name, p->target->pid, p->target->is_32bit ? 4 : 8) == -ENOENT;

@@ -21,7 +21,8 @@ void session_books_init(struct session_books *b, const struct process *p, struct
 void session_books_fini(struct session_books *b);
 
 /*
- * Are the books of @p's allocator such that no census can read them? The memory of @p is read when this is asked for
- * the first time, and nothing is stopped. False also if it cannot be read (any more).
+ * Are the books of @p's allocator such that no census can read them, so that its verdict, which finds no leak among the
+ * blocks of the trace, must not name one? Nothing is stopped; the memory of @p is read once, and only where the verdict
+ * is such. False also if it cannot be read (any more).
  */
 bool session_lacks_books(struct process *p);

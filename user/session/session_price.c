@@ -2,9 +2,11 @@
 /* The price of breakpoints, from what a call costs and what a process had at two moments. */
 #include "user/session/session_price.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "user/lib/clock.h"
+#include "user/lib/human.h"
 #include "user/lib/proc.h"
 #include "user/source/call_price.h"
 #include "user/source/probe_runs.h"
@@ -12,7 +14,7 @@
 
 #define MS 1000000ULL
 static const u64 measure_ns = 300 * MS, measure_every_ns = 5000 * MS, measure_first_ns = 100 * MS;
-enum { ENOUGH_CALLS = 100 };
+enum { ENOUGH_CALLS = 100, KNOWN_PART = 5 };
 
 void call_price_look(struct call_price *p, const struct source_ops *ops, struct source *source, u64 nr_calls,
 		     u64 now_ns)
@@ -72,4 +74,15 @@ u64 session_price_age_ns(int pid)
 	if (proc_read_stat(&stat, pid) || stat.start_time * tick_ns > now_ns)
 		return 0;
 	return now_ns - stat.start_time * tick_ns;
+}
+
+const char *session_price_by_code(char buf[SESSION_PRICE_TEXT], u64 calls, u64 own_ns, u64 cpu_ns)
+{
+	u64 code_ns = calls * CALL_BY_CODE_NS;
+
+	if (own_ns > cpu_ns / KNOWN_PART)
+		snprintf(buf, SESSION_PRICE_TEXT, "about %s", human_percent(code_ns, own_ns + code_ns).text);
+	else
+		snprintf(buf, SESSION_PRICE_TEXT, "some %d ns each", CALL_BY_CODE_NS);
+	return buf;
 }

@@ -45,3 +45,12 @@ bool session_price_look(struct process_moment *out, int pid);
 
 /* How long @pid lives; 0 = it is not known. */
 u64 session_price_age_ns(int pid);
+
+enum { SESSION_PRICE_TEXT = 80 };
+
+/*
+ * "about 9.0 %": what so many calls by code would take of a process that has @own_ns for itself, of @cpu_ns with
+ * breakpoints. "some 100 ns each" where less is left than prices are right within, a fifth: then nobody knows its own
+ * time. Returns @buf.
+ */
+const char *session_price_by_code(char buf[SESSION_PRICE_TEXT], u64 calls, u64 own_ns, u64 cpu_ns);

@@ -34,6 +34,8 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
 enum { FEW_CPUS = 4 };
 /* Threads that are looked at, at an end; children of vfork() that end so, until the end of the process is not seen. */
 enum { MAX_LOOKED_AT = 512, MAX_ENDED = 256 };
+/* Parts of a ring, which has eight, or of several. The first one may have begun long ago. */
+enum { ENOUGH_PARTS = 2, URGENT_PARTS = 4 };
 #define MAX_WAIT_NS (500ULL * 1000 * 1000)
 #define OWN_WAIT_NS (5ULL * 1000 * 1000 * 1000)
 #define END_WAIT_NS (100ULL * 1000 * 1000)
@@ -304,10 +306,14 @@ int inline_target_leave(struct inline_target *t)
 	return -EOPNOTSUPP;
 }
 
-bool inline_target_needs_poll(const struct inline_target *t)
+enum inline_wish inline_target_wish(const struct inline_target *t)
 {
-	return t->rings && (t->shared->end == PIECE_ENDS || rings_are_filling(t->rings) ||
-			    inline_room_wants(t) || (t->stacks && inline_stacks_wants_look(t->stacks)));
+	u32 nr = t->rings ? rings_filled(t->rings) : 0;
+
+	if (t->rings && (nr >= URGENT_PARTS || t->shared->end == PIECE_ENDS || inline_room_wants(t) ||
+			 (t->stacks && inline_stacks_wants_look(t->stacks))))
+		return INLINE_WISH_NOW;
+	return nr >= ENOUGH_PARTS ? INLINE_WISH_READ : INLINE_WISH_NOTHING;
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)

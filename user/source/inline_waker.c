@@ -9,35 +9,41 @@
 #include <unistd.h>
 
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/thread.h"
 
-/* For a while after a ring was that full, the thread looks more often. */
+/*
+ * For a while after a ring was half full, the thread looks more often. Each look takes the CPU from somebody: at the
+ * rate of a busy server there are a thousand a second.
+ */
 enum { BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64, STACK_BYTES = 256 * 1024 };
 
 static void *wake_reader(void *ctx)
 {
 	struct inline_waker *w = ctx;
+	struct courtesy_hurry hurry;
 	u32 busy_looks = 0;
 
+	courtesy_hurry(&hurry, COURTESY_FIRST);
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
-		bool is_full;
+		enum inline_wish wish;
 
 		clock_pause(busy_looks ? BUSY_WAKE_NS : w->look_ns, UINT64_MAX);
-		is_full = w->needs_poll(w->ctx);
-		busy_looks = is_full ? BUSY_LOOKS : busy_looks - !!busy_looks;
-		if (is_full && eventfd_write(w->event_fd, 1))
+		wish = w->wish(w->ctx);
+		busy_looks = wish == INLINE_WISH_NOW ? BUSY_LOOKS : busy_looks - !!busy_looks;
+		if (wish && eventfd_write(w->event_fd, 1))
 			break;
 	}
 	return NULL;
 }
 
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, bool (*needs_poll)(void *ctx),
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, enum inline_wish (*wish)(void *ctx),
 		      void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx, .look_ns = look_ns };
+	*w = (struct inline_waker){ .wish = wish, .ctx = ctx, .look_ns = look_ns };
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->event_fd < 0 || w->wait_fd < 0 || epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, w->event_fd, &ev) ||

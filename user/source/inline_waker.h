@@ -6,9 +6,16 @@
 
 #include "user/lib/types.h"
 
+/* The bits of one wish are among those of a greater one. */
+enum inline_wish {
+	INLINE_WISH_NOTHING = 0,
+	INLINE_WISH_READ = 1, /* rings have enough records to be worth a wake-up */
+	INLINE_WISH_NOW = 3,  /* they fill, or something else waits for the reader */
+};
+
 struct inline_waker {
-	/* Is a ring so full that it should be read? Asked by the waker's own thread. */
-	bool (*needs_poll)(void *ctx);
+	/* Asked by the waker's own thread. */
+	enum inline_wish (*wish)(void *ctx);
 	void *ctx;
 	u64 look_ns; /* how often it is asked */
 	pthread_t thread;
@@ -18,7 +25,7 @@ struct inline_waker {
 };
 
 /* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, bool (*needs_poll)(void *ctx),
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, enum inline_wish (*wish)(void *ctx),
 		      void *ctx) __must_check;
 
 /*

@@ -523,46 +523,55 @@ static bool placing_was_mapped(const struct placing *p, const struct target *t, 
 	return true;
 }
 
-void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out)
+/* The next mapping where a file has probes in @t, or had them: *@at is 0 at first. NULL: that is all. */
+static const struct probed_file *placing_next(const struct placing *p, const struct target *t, size_t *at,
+					      struct mapping *out)
 {
-	struct mapping was;
-	size_t nr = 0;
+	while (*at < p->nr_placements) {
+		const struct placement *placed = &p->placements[(*at)++];
 
-	for (size_t i = 0; i < p->nr_placements; i++)
-		if (placing_was_mapped(p, t, &p->placements[i], &was))
-			nr = changed_code_watch(out, nr, &was, &p->files[p->placements[i].module]);
-
-	for (size_t i = 0; i < t->maps.nr; i++) {
-		const struct mapping *map = &t->maps.maps[i];
+		if (placing_was_mapped(p, t, placed, out))
+			return &p->files[placed->module];
+	}
+	while (*at < p->nr_placements + t->maps.nr) {
+		const struct mapping *map = &t->maps.maps[(*at)++ - p->nr_placements];
 		const struct probed_file *f = placed_file(p, t, map);
 
-		nr = f ? changed_code_watch(out, nr, map, f) : nr;
+		if (!f)
+			continue;
+		*out = *map;
+		return f;
 	}
+	return NULL;
+}
+
+void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out)
+{
+	const struct probed_file *f;
+	size_t at = 0, nr = 0;
+	struct mapping map;
+
+	while ((f = placing_next(p, t, &at, &map)))
+		nr = changed_code_watch(out, nr, &map, f);
 }
 
 size_t placing_look(const struct placing *p, const struct target *t, const char **function)
 {
+	const struct probed_file *f;
 	struct proc_memory mem;
-	struct mapping was;
-	size_t nr = 0;
+	size_t at = 0, nr = 0;
+	struct mapping map;
 
 	if (proc_memory_open(&mem, t->pid))
 		return 0;
-	for (size_t i = 0; i < t->maps.nr; i++) {
-		const struct mapping *map = &t->maps.maps[i];
+	while ((f = placing_next(p, t, &at, &map))) {
 		const char *first = NULL;
-		size_t nr_before = nr;
+		size_t found = changed_code_overwritten(&mem, &map, f, &first);
 
-		const struct probed_file *f = placed_file(p, t, map);
-
-		nr += f ? changed_code_overwritten(&mem, map, f, &first) : 0;
-		if (!nr_before)
+		if (!nr)
 			*function = first;
+		nr += found;
 	}
-	for (size_t i = 0; i < p->nr_placements; i++)
-		if (placing_was_mapped(p, t, &p->placements[i], &was))
-			nr += changed_code_overwritten(&mem, &was, &p->files[p->placements[i].module],
-						       function);
 	proc_memory_close(&mem);
 	return nr;
 }

@@ -28,7 +28,7 @@
 #include "user/source/record.h"
 #include "user/unwind/cfi_ahead.h"
 
-enum { MANY_RECORDS = 256 /* in a poll: another one follows at once */ };
+enum { MANY_RECORDS = PIECE_RING_RECORDS / 2 /* in a poll: another one follows at once */ };
 /* How often rings are looked at, to wake heaptap: a thread at full speed fills its own in half a millisecond. */
 enum { LOOK_NS = 1000 * 1000, RARE_LOOK_NS = 5 * LOOK_NS, FEW_SAMPLES = 1 << 16 };
 
@@ -131,17 +131,18 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 /* ---- waking ---- */
 
-static bool any_needs_poll(void *ctx)
+static enum inline_wish any_wish(void *ctx)
 {
 	struct inline_source *s = ctx;
-	bool is_full;
+	enum inline_wish wish;
 
 	pthread_mutex_lock(&s->lock);
-	is_full = inline_limits_turn(&s->turn, s->targets, s->nr_targets);
-	for (size_t i = 0; i < s->nr_targets && !is_full; i++)
-		is_full = inline_target_needs_poll(s->targets[i]);
+	wish = inline_limits_turn(&s->turn, s->targets, s->nr_targets) ? INLINE_WISH_NOW
+								       : INLINE_WISH_NOTHING;
+	for (size_t i = 0; i < s->nr_targets && wish != INLINE_WISH_NOW; i++)
+		wish |= inline_target_wish(s->targets[i]);
 	pthread_mutex_unlock(&s->lock);
-	return is_full;
+	return wish;
 }
 
 /* ---- life ---- */
@@ -180,7 +181,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
 					options->sample_bytes >= FEW_SAMPLES ? RARE_LOOK_NS : LOOK_NS,
-					any_needs_poll, s);
+					any_wish, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;

@@ -234,10 +234,10 @@ static void test_hostile(void **state)
 	assert_int_equal(rings_losses(w.rings).frees, 3 + 7);
 	assert_int_equal(rings_nr(w.rings), PIECE_MAX_THREADS);
 	w.shared->nr_parts++;
-	assert_true(rings_are_filling(w.rings));
+	assert_int_equal(rings_filled(w.rings), 1);
 	put(w.shared, 3, EVENT_ALLOC, 1);
 	assert_int_equal(rings_poll(w.rings, &sink, false), 1);
-	assert_false(rings_are_filling(w.rings));
+	assert_int_equal(rings_filled(w.rings), 0);
 	world_fini(&w);
 }
 

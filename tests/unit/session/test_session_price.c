@@ -100,9 +100,22 @@ static void the_way_that_was_measured_is_part_of_the_first_guess(void **state)
 	assert_int_equal(call_by_bpf_ns(&known), 5500 + CALL_PROGRAMS_NS);
 }
 
+/* Of what breakpoints seem to have taken all, the share that code would take is not known. */
+static void a_share_by_code_needs_time_of_its_own(void **state)
+{
+	char text[SESSION_PRICE_TEXT];
+
+	(void)state;
+	assert_string_equal(session_price_by_code(text, 100000, 90 * MS, 350 * MS), "about 10.0 %");
+	assert_string_equal(session_price_by_code(text, 100000, 0, 250 * MS), "some 100 ns each");
+	assert_string_equal(session_price_by_code(text, 100000, 50 * MS, 250 * MS), "some 100 ns each");
+	assert_string_equal(session_price_by_code(text, 0, 0, 0), "some 100 ns each");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_share_by_code_needs_time_of_its_own),
 		cmocka_unit_test_setup(a_call_costs_its_programs_and_the_ways_to_them, setup),
 		cmocka_unit_test_setup(what_cannot_be_measured_is_guessed, setup),
 		cmocka_unit_test(a_process_pays_for_its_calls),

@@ -152,10 +152,34 @@ static void test_many_at_once(void **state)
 	world_fini(&w, places);
 }
 
+/* A wake-up of the reader takes the CPU from somebody: a quarter of a ring is worth that, and half of one is urgent. */
+static void test_wishes(void **state)
+{
+	struct world w;
+	struct piece_place *places = world_init(&w);
+	const struct sink sink = { .ctx = &w, .record = note_tid };
+
+	(void)state;
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	w.t.shared->nr_parts = PIECE_RING_RECORDS / 4 / PIECE_RING_PART - 1;
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	w.t.shared->nr_parts++;
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_READ);
+	w.t.shared->nr_parts = PIECE_RING_RECORDS / 2 / PIECE_RING_PART;
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOW);
+	assert_int_equal(inline_target_poll(&w.t, &sink, false), 0);
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	/* Somebody waits for more than room. */
+	w.t.shared->end = PIECE_ENDS;
+	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOW);
+	world_fini(&w, places);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread),
-					    cmocka_unit_test(test_many_at_once) };
+					    cmocka_unit_test(test_many_at_once),
+					    cmocka_unit_test(test_wishes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
