@@ -193,7 +193,8 @@ int edges_add_link(struct edge_part *p, u32 source, u32 target)
 
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
 {
-	bool is_near = offset && offset % NEAR_STEP == 0 && offset <= NR_NEAR * NEAR_STEP;
+	bool is_near = !IS_AGENT && offset && offset % NEAR_STEP == 0 && offset <= NR_NEAR * NEAR_STEP;
+	u64 code = edge_code(p, source, target);
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))
@@ -202,7 +203,7 @@ int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_
 	p->last_offset = offset;
 	if (offset || may_be_end)
 		scan_edges_put(p, CODE_INTERIOR + (is_near ? offset / NEAR_STEP : 0));
-	scan_edges_put(p, edge_code(p, source, target));
+	scan_edges_put(p, code);
 	if ((offset || may_be_end) && !is_near)
 		scan_edges_put(p, offset);
 	return 0;
@@ -389,10 +390,12 @@ bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
 
 		if (code == CODE_VPTR && scan_edges_get(&it.at) == offset_words)
 			return true;
-		if (code == CODE_INTERIOR)
+		if (code == CODE_INTERIOR) {
 			scan_edges_get(&it.at);
-		if (code >= CODE_INTERIOR && code < CODE_FIRST)
 			scan_edges_get(&it.at);
+		} else if (!IS_AGENT && code && code < CODE_FIRST) {
+			scan_edges_get(&it.at);
+		}
 	}
 	return false;
 }

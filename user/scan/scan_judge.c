@@ -28,9 +28,8 @@ enum {
 };
 
 /* Find roots whose pointer to the middle counts as one to the start. The block was read after the root. */
-static void lift_roots(struct spread *spread)
+static void lift_roots(struct scan *s, struct spread *spread)
 {
-	struct scan *s = spread->s;
 	struct root_iter it = { &s->roots };
 	struct root_ref ref;
 
@@ -297,14 +296,15 @@ int scan_judge(struct scan *s)
 	if (err)
 		return err;
 	err = spread_init(&spread, s);
-	if (err)
-		return err;
-	lift_roots(&spread);
-	parts_settle(s);
-	err = judge_reached(&spread);
+	if (!err) {
+		lift_roots(s, &spread);
+		parts_settle(s);
+		err = judge_reached(&spread);
+	}
 	if (!err)
 		err = parts_spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
-	spread_settle(&spread);
+	if (!IS_AGENT && !err)
+		err = spread_from(&spread, 0, SCAN_NONE);
 	if (!err)
 		err = judge_lost(s, &spread);
 	spread_fini(&spread);

@@ -84,8 +84,8 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 
 	if (IS_AGENT && is_outside)
 		return 0;
-	if ((offset ? is_outside : IS_AGENT || s->has_touching) && block - !offset != BLOCK_NONE &&
-	    scan_block_end(s, block - !offset) == c->value)
+	if ((!offset || is_outside) && (IS_AGENT || is_outside || s->has_touching) &&
+	    block - !offset != BLOCK_NONE && scan_block_end(s, block - !offset) == c->value)
 		meaning = looker_meaning_of(r, c, block - !offset);
 	may_be_end = !IS_AGENT && meaning == MEANS_EITHER;
 	if (!IS_AGENT)

@@ -99,12 +99,12 @@ enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c
 	n = meaning_neighbours(r, c);
 	begin = s->blocks[before_block].addr;
 	len = c->value - begin;
+	is_start = before_block + 1 < s->nr && s->blocks[before_block + 1].addr == c->value;
 	second = meaning_neighbour(&n, -2);
 	before = meaning_neighbour(&n, -1);
 	/* Mostly none of the two leads into the block before, as all below asks for. */
 	if (!IS_AGENT && second - begin >= len && before - begin >= len)
 		return MEANS_START;
-	is_start = before_block + 1 < s->nr && s->blocks[before_block + 1].addr == c->value;
 	after = meaning_neighbour(&n, 1);
 	if ((second == begin && before - begin - 1 < len) ||
 	    (before == begin && second - begin - 1 < len - 1) ||

@@ -103,22 +103,19 @@ bool parts_has(const struct scan *s, u32 block)
 	return s->parts && parts_first(s, block) != block;
 }
 
-/* Set @flag on parts without a verdict whose mapping has a part with the pending one, or on all. Returns how many. */
-static u32 flag_parts(const struct spread *sp, u32 flag, bool is_all)
+/* Set @flag on parts without a verdict whose mapping has a part with @verdict, or on all. Returns how many. */
+static u32 flag_parts(const struct scan *s, u32 flag, enum scan_verdict verdict, bool is_all)
 {
-	const struct scan *s = sp->s;
 	const struct scan_parts *parts = s->parts;
 	u32 nr = 0;
 
 	for (size_t i = 0; i < parts->nr; i++)
-		if (spread_bit(sp->seen, parts->list[i].block) &&
-		    !spread_bit(sp->judged, parts->list[i].block))
+		if (s->blocks[parts->list[i].block].verdict == verdict)
 			s->blocks[parts->list[i].first].is_marked = 1;
 	for (size_t i = 0; i < parts->nr; i++) {
 		struct scan_block *b = &s->blocks[parts->list[i].block];
 
-		if (spread_bit(sp->seen, parts->list[i].block) ||
-		    (!is_all && !s->blocks[parts->list[i].first].is_marked))
+		if (b->verdict != SCAN_NONE || (!is_all && !s->blocks[parts->list[i].first].is_marked))
 			continue;
 		b->flags |= flag;
 		nr++;
@@ -134,7 +131,7 @@ int parts_spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 	int err = spread_from(sp, flags, verdict);
 
 	for (int i = 1; sp->s->parts && !err && i <= MAX_ROUNDS; i++) {
-		if (!flag_parts(sp, flag, i == MAX_ROUNDS))
+		if (!flag_parts(sp->s, flag, verdict, i == MAX_ROUNDS))
 			return 0;
 		err = spread_from(sp, flag, verdict);
 	}

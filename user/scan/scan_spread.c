@@ -15,6 +15,11 @@
 
 enum { FEW = 16, MIN_STACK = 1024, AHEAD = 16, CACHE_LINE = 64, WORD_BITS = SPREAD_WORD };
 
+static bool scan_spread_get(const u64 *bits, u32 i)
+{
+	return bits[i / WORD_BITS] >> (i % WORD_BITS) & 1;
+}
+
 static void scan_spread_set(u64 *bits, u32 i)
 {
 	bits[i / WORD_BITS] |= 1ULL << (i % WORD_BITS);
@@ -28,9 +33,9 @@ static void scan_spread_clear(u64 *bits, u32 i)
 /* True if a pointer leads to a block that was not seen yet. Now it counts as seen. */
 static inline bool is_new(struct spread *sp, u32 block, u64 offset)
 {
-	if (!IS_AGENT && sp->notes && !sp->only_starts && !spread_bit(sp->judged, block))
+	if (!IS_AGENT && sp->notes && !sp->only_starts && !scan_spread_get(sp->judged, block))
 		spread_note(sp, block, offset);
-	if (spread_bit(sp->seen, block))
+	if (scan_spread_get(sp->seen, block))
 		return false;
 	if (sp->only_starts && offset && !scan_is_start(sp->s, block, offset)) {
 		sp->s->blocks[block].flags |= BLOCK_SEED;
@@ -93,7 +98,7 @@ static void sweep_group(struct spread *sp, u32 first, u32 end)
 
 	edge_begin(&it, &sp->s->edges, first);
 	for (u32 i = first; i < end; i++, edge_next_source(&it)) {
-		if (!spread_bit(sp->waiting, i))
+		if (!scan_spread_get(sp->waiting, i))
 			continue;
 		scan_spread_clear(sp->waiting, i);
 		sp->nr_waiting--;
@@ -142,10 +147,7 @@ int spread_init(struct spread *sp, struct scan *s)
 	sp->judged = calloc(nr_words, sizeof(*sp->judged));
 	if (has_notes)
 		sp->notes = calloc(nr_words * WORD_BITS, sizeof(*sp->notes));
-	if (sp->seen && sp->waiting && sp->judged && (!has_notes || sp->notes))
-		return 0;
-	spread_fini(sp);
-	return -ENOMEM;
+	return sp->seen && sp->waiting && sp->judged && (!has_notes || sp->notes) ? 0 : -ENOMEM;
 }
 
 void spread_fini(struct spread *sp)
@@ -188,19 +190,24 @@ static void begin_from(struct spread *sp, u32 flags)
 	}
 }
 
-void spread_settle(struct spread *sp)
+/* Write the pending verdict to its blocks. @is_over: another one comes. */
+static void scan_spread_write(struct spread *sp, bool is_over)
 {
 	for (u32 w = 0; w < spread_words(sp); w++) {
 		struct scan_block *blocks = sp->s->blocks + (size_t)w * WORD_BITS;
 
 		for (u64 left = spread_pending(sp, w); left; left &= left - 1)
 			blocks[__builtin_ctzll(left)].verdict = sp->pending;
-		sp->judged[w] = sp->seen[w];
+		if (is_over)
+			sp->judged[w] = sp->seen[w];
 	}
 }
 
 void spread_forget(struct spread *sp)
 {
+	sp->pending = SCAN_NONE;
+	if (sp->s->parts)
+		scan_spread_write(sp, false);
 	memcpy(sp->seen, sp->judged, spread_words(sp) * sizeof(*sp->seen));
 }
 
@@ -208,8 +215,8 @@ int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 {
 	struct scan *s = sp->s;
 
-	if (sp->pending != verdict)
-		spread_settle(sp);
+	if (!IS_AGENT && sp->pending != verdict)
+		scan_spread_write(sp, true);
 	sp->pending = verdict;
 	sp->only_starts = verdict == SCAN_REACHABLE;
 	begin_from(sp, flags);
@@ -223,5 +230,8 @@ int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 		take_waiting(sp);
 		run_stack(sp);
 	}
+	/* Parts of a mapping ask for verdicts. The agent has no use for the blocks of one verdict alone. */
+	if (IS_AGENT || s->parts)
+		scan_spread_write(sp, IS_AGENT);
 	return 0;
 }

@@ -19,18 +19,17 @@ struct spread {
 	bool only_starts;	   /* follow only pointers to starts of blocks */
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. spread_fini() also after an error. */
 int spread_init(struct spread *sp, struct scan *s) __must_check;
 void spread_fini(struct spread *sp);
 
 /*
  * Give @verdict to all blocks that have one of @flags and no verdict yet, and to all blocks without a verdict that
  * they lead to. SCAN_REACHABLE follows only pointers to starts; other pointers set BLOCK_SEED. Overwrites the links of
- * blocks. 0 or -ECANCELED. The blocks have the verdict after the next spread_from() with another one, or
- * spread_settle().
+ * blocks. 0 or -ECANCELED. The blocks have the verdict after the next spread_from() with another one, which
+ * may be SCAN_NONE without flags.
  */
 int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict) __must_check;
-void spread_settle(struct spread *sp);
 
 /* The blocks of the pending verdict have none again. */
 void spread_forget(struct spread *sp);
@@ -46,11 +45,6 @@ u32 spread_words(const struct spread *sp);
 static inline u64 spread_pending(const struct spread *sp, u32 word)
 {
 	return sp->seen[word] & ~sp->judged[word];
-}
-
-static inline bool spread_bit(const u64 *bits, u32 block)
-{
-	return bits[block / SPREAD_WORD] >> (block % SPREAD_WORD) & 1;
 }
 
 /*
