@@ -287,21 +287,58 @@ by_books() {
 	ended "$TARGET" 3
 }
 
+# has_both ONE OTHER NUMBER: both are named, the other with so many blocks, and the verdicts are on all blocks
+has_both() {
+	local all
+	census
+	all=$(unbroken <"$text")
+	grep -Eq "64-bit, .* and .*: stopped" <<<"$all"
+	grep -Eq "(, |and )$1[^(]* [(][0-9,]+ blocks[)]" <<<"$all"
+	grep -Eq "(, |and )$2[^(]* [(]$3 blocks[)]" <<<"$all"
+	no_line 'not listed' "$text"
+	[ "$(grep -cE ',(80|88),live,.*,definite' "$list")" -eq 10 ]
+	[ "$(grep -cE ',(80|88),live,.*,reachable' "$list")" -eq 100 ]
+	[ "$(grep -cE ',48,live,.*,reachable' "$list")" -ge 100 ]
+	[ "$(grep -c ',definite' "$list")" -eq 10 ]
+}
+
 # The blocks of one lead to those of the other.
 # bats test_tags=full
-@test "census: a program with two allocators: the one with most blocks is listed, the other is named" {
+@test "census: a program with two allocators: the blocks of both are listed (T13)" {
 	local library
 	on_library libmimalloc.so.2
-	for library in '' libjemalloc libtcmalloc_minimal.so; do
-		[ -z "$library" ] || on_library "$library"
-		start env LD_PRELOAD="${library:+$PRELOAD}" "$T/two_allocators" libmimalloc.so.2
+	for library in glibc jemalloc tcmalloc; do
+		[ "$library" = glibc ] || on_library "lib$library(_minimal)?[.]so"
+		start env LD_PRELOAD="$([ "$library" = glibc ] || echo "$PRELOAD")" "$T/two_allocators" libmimalloc.so.2
 		TARGET=$PID
 		wait_for says env ready
-		census
-		grep -q 'the process has blocks of mimalloc, too, which are not listed' "$text"
-		[ "$(grep -cE ',(80|88),live,.*,definite' "$list")" -eq 10 ]
-		[ "$(grep -cE ',(80|88),live,.*,reachable' "$list")" -eq 100 ]
+		has_both "$library" mimalloc 100
 	done
+}
+
+# A copy of its file is another jemalloc, whose malloc the program calls by its address.
+@test "census: a program with two jemallocs: the blocks of both are listed (T13)" {
+	on_library libjemalloc
+	cp "$PRELOAD" "$BATS_TEST_TMPDIR/libjemalloc-too.so"
+	start env LD_PRELOAD="$PRELOAD:$BATS_TEST_TMPDIR/libjemalloc-too.so" \
+		"$T/two_allocators" "$BATS_TEST_TMPDIR/libjemalloc-too.so" malloc
+	TARGET=$PID
+	wait_for says env ready
+	has_both jemalloc jemalloc '[0-9,]+'
+}
+
+# The blocks of an allocator that cannot be read are in no verdict.
+@test "census: beside an allocator whose books are not known: the first line says so, and --fail-on ends with 6 (T13)" {
+	on_library libtcmalloc_minimal_debug
+	cp "$PRELOAD" "$BATS_TEST_TMPDIR/libhoard.so"
+	start env "$T/two_allocators" "$BATS_TEST_TMPDIR/libhoard.so" malloc
+	TARGET=$PID
+	wait_for says env ready
+	run --separate-stderr "$HEAPTAP" scan -q --fail-on definite:1M "$TARGET"
+	[ "$status" -eq 6 ]
+	[[ $(unbroken <<<"$output") == leaks*'; the blocks of Hoard are not listed '* ]]
+	run "$HEAPTAP" scan -q --fail-on definite "$TARGET"
+	[ "$status" -eq 1 ]
 }
 
 @test "census: an allocator whose books are not known is named" {

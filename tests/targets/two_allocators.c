@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Has blocks of malloc that only blocks of mimalloc lead to: two_allocators LIBRARY. Loses 10 of malloc, prints
- * "ready", and waits for ever.
+ * Has blocks of malloc that only blocks of another allocator lead to: two_allocators LIBRARY [FUNCTION], else
+ * mi_malloc. Loses 10 of malloc, prints "ready", and waits for ever.
  */
 #include <dlfcn.h>
 
@@ -30,7 +30,8 @@ FN static void lose(void)
 int main(int argc, char **argv)
 {
 	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	void *(*other)(size_t) = library ? (void *(*)(size_t))dlsym(library, "mi_malloc") : NULL;
+	void *(*other)(size_t) =
+		library ? (void *(*)(size_t))dlsym(library, argc > 2 ? argv[2] : "mi_malloc") : NULL;
 
 	if (!other)
 		return 2;

@@ -14,7 +14,7 @@ static taddr_t block_at(taddr_t addr, u64 size)
 }
 
 /* A block in the heap, by number. */
-static taddr_t block(unsigned int n)
+static inline taddr_t block(unsigned int n)
 {
 	return block_at(HEAP + 0x100 * (n + 1), 64);
 }
@@ -33,7 +33,7 @@ static int each_block(const void *ctx, int (*visit)(void *, const struct heap_bl
 
 static const struct scan_books books = { .for_each = each_block };
 
-static void scan_all(void)
+static inline void scan_all(void)
 {
 	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
 	assert_int_equal(scan_read(w.scan, &w.snap), 0);

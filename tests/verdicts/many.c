@@ -26,7 +26,7 @@ static struct {
 	long blocks, bytes;
 } sums[2];
 static struct listed *listed;
-static size_t nr_listed, nr;
+static size_t nr_listed, nr, alignment; /* 0: that of malloc() */
 /* Memory of what is kept, outside of the heap. */
 static void **words;
 
@@ -40,14 +40,21 @@ static void *add(void *p, size_t size, int is_lost)
 	return p;
 }
 
+static inline __attribute__((always_inline)) void *ask(size_t size)
+{
+	void *p = NULL;
+
+	return alignment && posix_memalign(&p, alignment, size) == 0 ? p : malloc(size);
+}
+
 FN static void *lost_block(size_t size)
 {
-	return add(malloc(size), size, 1);
+	return add(ask(size), size, 1);
 }
 
 FN static void *kept_block(size_t size)
 {
-	return add(malloc(size), size, 0);
+	return add(ask(size), size, 0);
 }
 
 FN static void lose(size_t size)
@@ -213,6 +220,36 @@ static void freed_lists(void)
 	}
 }
 
+/* Allocators may give more than was asked for, and an address within it. */
+static void aligned(void)
+{
+	alignment = 64;
+	for (size_t i = 0; i < nr; i++) {
+		put(i, 1, (void *[]){ kept_block(BLOCK + BLOCK / 2) });
+		lose(BLOCK + BLOCK / 2);
+	}
+}
+
+/* Nothing is lost: aligned nodes of a list, and objects behind headers that form a list. */
+static void aligned_lists(void)
+{
+	struct {
+		void *next, *rest[11];
+	} *first = NULL, *node, *headed = NULL;
+
+	alignment = 64;
+	for (size_t i = 0; i < nr; i++) {
+		node = kept_block(sizeof(*node));
+		node->next = first;
+		first = node;
+		node = kept_block(sizeof(*node));
+		node->next = headed;
+		headed = node;
+		put(i, 1, (void *[]){ &headed->rest[3] });
+	}
+	put(nr, 2, (void *[]){ first, headed });
+}
+
 /* Nothing is lost: each word is the end of the block before, too. */
 static void consecutive_pointers(void)
 {
@@ -284,12 +321,14 @@ static const struct shape shapes[] = {
 	{ "queues", queues },
 	{ "freed_arrays", freed_arrays },
 	{ "freed_lists", freed_lists },
+	{ "aligned", aligned },
 	{ "consecutive_pointers", consecutive_pointers },
 	{ "consecutive_pairs", consecutive_pairs },
 	{ "tails", tails },
 	{ "cursors", cursors },
 	{ "paths", paths },
 	{ "places", places },
+	{ "aligned_lists", aligned_lists },
 };
 
 static void say(const char *word)

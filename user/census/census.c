@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/census/census_join.h"
 #include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_reason.h"
@@ -20,6 +22,7 @@
 enum {
 	SLACK_WORDS = 3,  /* at most so much more than the program asked for has a block */
 	MAX_WALK_S = 600, /* of a copy or a core, which nothing waits for */
+	MAX_BOOKS = 4,	  /* of one allocator */
 	MAX_TRIES = 4,	  /* a thread may be in the middle of a change of the books */
 };
 
@@ -116,77 +119,112 @@ int census_look(const char **name, pid_t pid, u8 word_size)
 	return err;
 }
 
-/* Another allocator has blocks of the program, too. */
-static void note_stranger(struct census *c)
+/* List what is in the @nth books of @walker. @out is empty after an error. */
+static int walk_books(struct census *c, const struct census_walker *walker, u32 nth, u64 deadline_ns,
+		      struct census_blocks *out)
 {
+	struct census_walk w;
+	int err;
+
+	*out = (struct census_blocks){ .walker = walker };
+	err = census_walk_init(&w, c->snap, out, deadline_ns);
+	w.nth = nth;
+	if (!err)
+		err = walker->walk(&w);
+	census_walk_fini(&w);
+	if (err)
+		census_blocks_fini(out);
+	return err;
+}
+
+/* Try all walkers: a program may have several allocators, and some of these several times. */
+static int walk_all_books(struct census *c, u64 deadline_ns, struct census_blocks *found, u32 *nr)
+{
+	int err = 0;
+
+	for (const struct census_walker *walker = census_walkers; walker->name && !err; walker++) {
+		for (u32 nth = 0;
+		     !err && nth < (walker->is_many ? MAX_BOOKS : 1U) && *nr < CENSUS_MAX_ALLOCATORS; nth++) {
+			err = walk_books(c, walker, nth, deadline_ns, &found[*nr]);
+			*nr += !err;
+		}
+		err = err == -ENOENT ? 0 : err;
+	}
+	return err;
+}
+
+/*
+ * List the blocks of @found, too, those with most live blocks first. An allocator that has never had memory is none
+ * that the program uses, and is left out. One without a live block has an empty heap, where no other allocator is.
+ */
+static int list_books(struct census *c, struct census_blocks *found, u64 *nr_nested)
+{
+	struct census_allocator allocator = { .name = found->walker->name, .live = census_count_live(found) };
+
+	*nr_nested = 0;
+	if (!allocator.live.blocks && (c->nr_allocators || c->stranger || !found->nr_segments))
+		return 0;
+	memcpy(allocator.version, found->version, sizeof(allocator.version));
+	c->allocators[c->nr_allocators++] = allocator;
+	if (c->nr_allocators > 1)
+		return census_join(&c->blocks, found, nr_nested);
+	c->blocks = *found;
+	*found = (struct census_blocks){ 0 };
+	return 0;
+}
+
+/* List the @nr books in @found, the one with most live blocks first. */
+static int list_all_books(struct census *c, struct census_blocks *found, u32 nr)
+{
+	u64 nested[CENSUS_MAX_ALLOCATORS] = { 0 };
+	u32 most = 0;
+	int err = 0;
+
+	for (u32 i = 1; i < nr; i++) {
+		u64 live = census_count_live(&found[i]).blocks, before = census_count_live(&found[most]).blocks;
+
+		if (live > before || (!before && !found[most].nr_segments && found[i].nr_segments))
+			most = i;
+	}
+	c->nr_allocators = 0;
+	for (u32 i = 0; i < nr && !err; i++)
+		err = list_books(c, &found[i ? i - (i <= most) : most], &nested[i]);
+	c->is_damaged = c->blocks.nr_notes;
+	for (u32 i = 0; i < nr && !err; i++)
+		if (nested[i])
+			census_note(&c->blocks, 0, "blocks in memory of another allocator are not listed: %s",
+				    human_count(nested[i]).text);
+	return err;
+}
+
+static int census_walk_allocators(struct census *c, u64 deadline_ns)
+{
+	auto_free struct census_blocks *found = calloc(CENSUS_MAX_ALLOCATORS, sizeof(*found));
+	const char *known[CENSUS_MAX_ALLOCATORS];
+	u32 nr = 0;
+	int err = found ? 0 : -ENOMEM;
+
+	progress_phase("reading the books of its allocator");
+	if (!err)
+		err = walk_all_books(c, deadline_ns, found, &nr);
+	for (u32 i = 0; i < nr; i++)
+		known[i] = found[i].walker->name;
+	c->stranger = census_stranger(c->snap, known, nr);
+	if (!err)
+		err = list_all_books(c, found, nr);
+	for (u32 i = 0; i < nr; i++)
+		census_blocks_fini(&found[i]);
+	if (!err && !c->nr_allocators)
+		err = -ENOENT;
+	if (err)
+		return err;
+	census_add_up(&c->blocks);
 	if (c->stranger)
 		census_note(&c->blocks, 0,
 			    "the blocks of %s are not listed, because heaptap cannot read its books",
 			    c->stranger);
-}
-
-/* @found has the blocks of one more allocator. Keep those of the one that has most, and note the other in the end. */
-static void choose_allocator(struct census *c, struct census_blocks *found, const char **others, size_t *nr)
-{
-	u64 nr_live = census_live(&c->blocks).blocks;
-
-	census_add_up(found);
-	if (!c->blocks.walker || census_live(found).blocks > nr_live ||
-	    (!nr_live && !c->blocks.nr_segments && found->nr_segments)) {
-		struct census_blocks less = c->blocks;
-
-		c->blocks = *found;
-		*found = less;
-	}
-	if (found->walker && census_live(found).blocks)
-		others[(*nr)++] = found->walker->name;
-}
-
-/*
- * An allocator that has never had memory is none that the program uses: another one has its blocks. One without a live
- * block has an empty heap, but beside an allocator whose books are not known.
- */
-static bool has_heap(const struct census *c)
-{
-	const struct census_blocks *b = &c->blocks;
-
-	return b->walker && (census_live(b).blocks || (b->nr_segments && !c->stranger));
-}
-
-/* Try all walkers: a program may have several allocators. */
-static int census_walk_allocators(struct census *c, u64 deadline_ns)
-{
-	const char *others[CENSUS_MAX_WALKERS], *known[CENSUS_MAX_WALKERS];
-	size_t nr = 0, nr_known = 0;
-	int err = 0;
-
-	progress_phase("reading the books of its allocator");
-	for (const struct census_walker *walker = census_walkers; walker->name && !err; walker++) {
-		struct census_blocks found = { .walker = walker };
-		struct census_walk w;
-
-		err = census_walk_init(&w, c->snap, &found, deadline_ns);
-		if (!err)
-			err = walker->walk(&w);
-		census_walk_fini(&w);
-		if (!err) {
-			known[nr_known++] = walker->name;
-			choose_allocator(c, &found, others, &nr);
-		}
-		err = err == -ENOENT ? 0 : err;
-		census_blocks_fini(&found);
-	}
-	c->stranger = census_stranger(c->snap, known, nr_known);
-	if (!err && !has_heap(c))
-		err = -ENOENT;
-	c->is_damaged = c->blocks.nr_notes;
-	for (size_t i = 0; i < nr && !err; i++)
-		census_note(&c->blocks, 0, "the process has blocks of %s, too, which are not listed",
-			    others[i]);
-	if (!err)
-		note_stranger(c);
-	c->has_others = nr || c->stranger;
-	return err;
+	c->has_others = c->nr_allocators > 1 || c->stranger;
+	return 0;
 }
 
 /* Walk memory that no process waits for. Damaged books end it, too. */

@@ -26,6 +26,15 @@ struct census_options {
 
 #define CENSUS_PAUSE_NS 2000000000ULL
 
+enum { CENSUS_MAX_ALLOCATORS = 8 };
+
+/* An allocator whose blocks are listed. */
+struct census_allocator {
+	const char *name; /* static */
+	char version[24]; /* may be empty */
+	struct census_sum live;
+};
+
 /* The allocators whose books are read, for messages. */
 #define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc"
 
@@ -44,8 +53,10 @@ struct census {
 	bool is_copied;		/* its memory was read from a copy: snapshot_copy() */
 	u8 word_size;
 	struct census_blocks blocks;
+	struct census_allocator allocators[CENSUS_MAX_ALLOCATORS]; /* the one with most live blocks first */
+	u32 nr_allocators;
 	bool is_damaged; /* some of its books cannot be right: blocks may be live that are not listed */
-	bool has_others; /* blocks of other allocators are not listed */
+	bool has_others; /* several allocators; free memory of others that are not known would look like theirs */
 	struct residence resident; /* of the moment of the blocks */
 	u64 free_resident;	   /* census_resident_free(), soon after that moment */
 	bool has_free_resident;

@@ -51,6 +51,16 @@ static void json_memory(struct json *j, const struct census *c)
 	json_string(j, "name", b->walker->name);
 	json_string(j, "version", b->version[0] ? b->version : NULL);
 	json_object_end(j);
+	json_array_begin(j, "allocators");
+	for (u32 i = 0; i < c->nr_allocators; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "name", c->allocators[i].name);
+		json_string(j, "version", c->allocators[i].version[0] ? c->allocators[i].version : NULL);
+		census_sum_json(j, "live", c->allocators[i].live);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_string(j, "not_listed", c->stranger);
 	census_sum_json(j, "live", census_live(b));
 	json_u64(j, "free_bytes", census_free_bytes(b));
 	json_u64(j, "unknown_bytes", census_unknown_bytes(b));

@@ -85,6 +85,8 @@ static void census_text_print_head(FILE *out, const struct census *c)
 		human_bytes(census_free_bytes(&c->blocks)).text);
 	if (c->has_free_resident)
 		fprintf(out, ", %s of it in resident pages", human_bytes(c->free_resident).text);
+	if (c->stranger)
+		fprintf(out, "; the blocks of %s are not listed", c->stranger);
 	putc('\n', out);
 	if (c->scan) {
 		struct scan_result r = scan_result(c->scan);
@@ -122,16 +124,25 @@ static void print_core(FILE *out, const struct census *c)
 		fputs("  the registers of its threads are not known\n", out);
 }
 
+/* Where there are several, each with its blocks. */
+static void print_allocator(FILE *out, const struct census *c, u32 i)
+{
+	const struct census_allocator *a = &c->allocators[i];
+
+	fprintf(out, "%s%s%s%s", i ? " and " : ", ", a->name, a->version[0] ? " " : "", a->version);
+	if (c->nr_allocators > 1)
+		fprintf(out, " (%s block%s)", human_count(a->live.blocks).text,
+			census_text_plural(a->live.blocks));
+}
+
 static void census_text_print_process(FILE *out, const struct census *c,
 				      const struct census_report_options *o)
 {
-	const struct census_blocks *b = &c->blocks;
-
 	fprintf(out, "\nCensus of PID %d (", (int)c->pid);
 	escape_text(out, o->comm);
-	fprintf(out, "), %d-bit, %s", c->word_size * 8, b->walker->name);
-	if (b->version[0])
-		fprintf(out, " %s", b->version);
+	fprintf(out, "), %d-bit", c->word_size * 8);
+	for (u32 i = 0; i < c->nr_allocators; i++)
+		print_allocator(out, c, i);
 	if (c->is_core)
 		fputs(": from a core file\n", out);
 	else

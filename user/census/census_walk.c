@@ -17,9 +17,12 @@ enum {
 };
 
 const struct census_walker census_walkers[] = {
-	{ "jemalloc", jemalloc_is_there, jemalloc_walk }, { "mimalloc", mimalloc_is_there, mimalloc_walk },
-	{ "tcmalloc", tcmalloc_is_there, tcmalloc_walk }, { "musl", musl_is_there, musl_walk },
-	{ "glibc", glibc_is_there, glibc_walk },	  { NULL, NULL, NULL },
+	{ "jemalloc", true, jemalloc_is_there, jemalloc_walk },
+	{ "mimalloc", true, mimalloc_is_there, mimalloc_walk },
+	{ "tcmalloc", false, tcmalloc_is_there, tcmalloc_walk },
+	{ "musl", false, musl_is_there, musl_walk },
+	{ "glibc", false, glibc_is_there, glibc_walk },
+	{ NULL, false, NULL, NULL },
 };
 
 int census_walk_init(struct census_walk *w, struct snapshot *snap, struct census_blocks *out, u64 deadline_ns)

@@ -8,8 +8,7 @@
 
 enum {
 	CENSUS_WINDOW = 256 << 10, /* bytes */
-	CENSUS_MAX_WALKERS = 8,
-	CENSUS_WORD_TEXT = 9, /* bytes of the letters of a word, with the end */
+	CENSUS_WORD_TEXT = 9,	   /* bytes of the letters of a word, with the end */
 };
 
 /* One walk. Walkers read memory by the functions below only. */
@@ -19,6 +18,7 @@ struct census_walk {
 	u64 deadline_ns;	   /* CLOCK_MONOTONIC; 0 = none */
 	u64 page;		   /* bytes */
 	u8 w;			   /* bytes of a word of the process */
+	u32 nth;		   /* with is_many: leave out so many books of the allocator */
 	/* The bytes that were read last, for reads that go upwards. */
 	u8 *window; /* owned; CENSUS_WINDOW bytes */
 	taddr_t window_start;
@@ -34,6 +34,7 @@ struct census_walk {
 /* One allocator. */
 struct census_walker {
 	const char *name;
+	bool is_many; /* the process may have several, which are walked one by one */
 	/* Are the books there? 0, -ENOENT or -ENOMEM. */
 	int (*find)(struct census_walk *w);
 	/*

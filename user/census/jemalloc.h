@@ -59,7 +59,7 @@ struct jemalloc_books {
 };
 
 /* user/census/jemalloc_find.c */
-/* Find the root of the tree, and the layout. 0, -ENOENT, -ENOMEM or -ETIME. */
+/* Find the root of the tree, behind so many others as the walk says, and the layout. 0, -ENOENT, -ENOMEM or -ETIME. */
 int jemalloc_find(struct jemalloc_books *j) __must_check;
 /* Read the description that @word of the tree leads to, for the page at @page. False if it is none. */
 bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page,

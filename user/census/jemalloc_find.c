@@ -272,7 +272,7 @@ static bool jemalloc_overlaps(const struct jemalloc_books *j, const u64 *words, 
 /* Search the data [@start, @end). */
 static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t end)
 {
-	for (taddr_t page = start; page < end; page += PAGE) {
+	for (taddr_t page = start; page < end; page = (page / PAGE + 1) * PAGE) {
 		u64 words[PAGE_WORDS];
 		size_t nr = jemalloc_read_words(j, page, words);
 
@@ -287,21 +287,38 @@ static int jemalloc_find_search(struct jemalloc_books *j, taddr_t start, taddr_t
 	return -ENOENT;
 }
 
+/* Search the data [@start, @end) for the root behind *@nr_before others, which are counted down. */
+static int find_after(struct jemalloc_books *j, taddr_t start, taddr_t end, u32 *nr_before)
+{
+	u64 bytes = jemalloc_level_words(j) * 8;
+
+	while (end - start >= bytes) {
+		int err = jemalloc_find_search(j, start, end);
+
+		if (err || !*nr_before)
+			return err;
+		--*nr_before;
+		start = j->root + bytes;
+	}
+	return -ENOENT;
+}
+
 int jemalloc_find(struct jemalloc_books *j)
 {
 	const struct snapshot *snap = j->w->snap;
+	u32 nr_before = j->w->nth;
 	int err = -ENOENT;
 
 	if (snap->word_size != 8 || snap->is_big_endian || j->w->page != PAGE)
 		return -ENOENT;
 	for (size_t i = 0; i < 2 * snap->nr_maps && err == -ENOENT; i++) {
-		const struct snapshot_map *map = &snap->maps[i % snap->nr_maps];
+		taddr_t start = snap->maps[i % snap->nr_maps].start;
 		taddr_t end = census_bss_end(snap, i % snap->nr_maps);
 
 		j->is_wide = i >= snap->nr_maps;
 		j->nr_looks = 0;
-		if (end && end - map->start >= jemalloc_level_words(j) * 8 && end - map->start <= MAX_DATA)
-			err = jemalloc_find_search(j, map->start, end);
+		if (end && end - start <= MAX_DATA)
+			err = find_after(j, start, end, &nr_before);
 	}
 	return err;
 }

@@ -303,9 +303,6 @@ static int census_mimalloc_walk(struct mimalloc *m)
 		err = mark_delayed(m, m->heaps[i]);
 	if (!err && m->nr_damaged > MAX_DAMAGED)
 		census_note(m->w->out, 0, "%zu pages of blocks are damaged", m->nr_damaged);
-	if (!err && m->has_other)
-		census_note(m->w->out, 0,
-			    "the process has blocks of another mimalloc, too, which are not listed");
 	snprintf(m->w->out->version, sizeof(m->w->out->version), "%s",
 		 m->layout ? m->layout->version : mimalloc_map_version(&m->map));
 	return err;
@@ -362,34 +359,38 @@ static int try_layout(struct mimalloc *m, u32 k, size_t *nr_right)
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Find the layout and all segments. Of two versions in a process, the one with most lists counts. */
+/*
+ * Find the layout and all segments. Of several mimallocs in a process the one with most right lists comes first; the
+ * walk says how many to leave out. Several layouts may fit one of them in part.
+ */
 static int find_layout(struct mimalloc *m)
 {
-	size_t best = 0, nr_right;
-	u64 disguise = 0;
-	u32 layout = 0;
+	struct {
+		size_t nr_right;
+		u64 disguise;
+	} of[NR_MIMALLOC_LAYOUTS + 1] = { { 0 } }; /* the last one is the map */
+	u32 best = 0;
 	int err = 0;
 
 	for (u32 k = 0; k < NR_MIMALLOC_LAYOUTS && !err; k++) {
-		err = try_layout(m, k, &nr_right);
-		if (!nr_right)
-			continue;
-		m->has_other |= best && disguise != m->disguise;
-		if (nr_right > best) {
-			best = nr_right;
-			layout = k;
-			disguise = m->disguise;
-		}
+		err = try_layout(m, k, &of[k].nr_right);
+		of[k].disguise = m->disguise;
 	}
 	if (err)
 		return err;
-	if (!mimalloc_map_find(&m->map, m->w->snap)) {
-		m->has_other |= best != 0;
-		m->layout = NULL;
-		if (m->map.nr_right > best)
-			return 0;
+	if (!mimalloc_map_find(&m->map, m->w->snap))
+		of[NR_MIMALLOC_LAYOUTS].nr_right = m->map.nr_right;
+	for (u32 nth = 0; nth <= m->w->nth; nth++) {
+		for (u32 k = 0; nth && k <= NR_MIMALLOC_LAYOUTS; k++)
+			of[k].nr_right = of[k].disguise == of[best].disguise ? 0 : of[k].nr_right;
+		best = 0;
+		for (u32 k = 1; k <= NR_MIMALLOC_LAYOUTS; k++)
+			best = of[k].nr_right > of[best].nr_right ? k : best;
+		if (!of[best].nr_right)
+			return -ENOENT;
 	}
-	return best ? try_layout(m, layout, &nr_right) : -ENOENT;
+	m->layout = NULL;
+	return best == NR_MIMALLOC_LAYOUTS ? 0 : try_layout(m, best, &of[best].nr_right);
 }
 
 int mimalloc_is_there(struct census_walk *w)

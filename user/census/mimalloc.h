@@ -46,7 +46,6 @@ struct mimalloc {
 	taddr_t *heaps; /* owned; of threads */
 	size_t nr_heaps, max_heaps;
 	size_t nr_damaged;
-	bool has_other; /* the process has another version, too */
 };
 
 /* user/census/mimalloc_find.c */

@@ -160,7 +160,9 @@ static int cmd_census_status(const struct options *o, const struct census *c, in
 		return STATUS_UNTRUSTED;
 	if (!c->scan || o->fail_on_errors || o->fail_growth)
 		return options_have_rule(o) || !c->scan ? STATUS_NO_VERDICT : STATUS_DONE;
-	return cmd_census_judged_status(o, c);
+	err = cmd_census_judged_status(o, c);
+	/* Blocks that are not listed may be lost. */
+	return !err && c->stranger && options_have_rule(o) ? STATUS_NO_VERDICT : err;
 }
 
 struct cmd_census_words {

@@ -6,8 +6,10 @@
 
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/hash_index.h"
 #include "user/scan/scan_shapes.h"
+#include "user/scan/scan_spread.h"
 
 /*
  * A program that puts a header before each block (a length, links of a list, a size for its accounts) keeps no pointer
@@ -23,7 +25,8 @@ enum {
 	NR_LEVELS = 3,	   /* the call stack, its inner frame, the two inner ones; or the size, all blocks */
 	NR_OFFSETS = 8,	   /* of a caller */
 	MAX_OFFSET = 4096, /* of the end of a header */
-	MAX_SAMPLES = 1 << 14, /* asking the books for each of millions of blocks takes long */
+	MIN_BEHIND = 16,   /* blocks */
+	MAX_SAMPLES = 1 << 13, /* asking the books for each of millions of blocks takes long */
 };
 /* Of glibc, for words of 8 bytes. */
 #define CHUNK_HEADER 8ULL
@@ -41,6 +44,7 @@ struct behind_caller {
 
 struct behind_finder {
 	struct scan *s;
+	const struct spread *spread;
 	struct behind_caller *callers; /* owned; those with such blocks */
 	size_t nr, max;
 	struct hash_index index;   /* of callers */
@@ -53,21 +57,6 @@ struct behind_keys {
 };
 
 /*
- * A pointer leads to @block, from a root or from a block that is reached. Keep the lowest offset, 0 for the start, and
- * for blocks to which only ends of others lead.
- */
-static void behind_note_pointer(struct scan *s, u32 block, u64 offset)
-{
-	struct scan_block *b = &s->blocks[block];
-
-	if (b->verdict != SCAN_POSSIBLE || offset >= b->link)
-		return;
-	if (scan_is_start(s, block, offset) || end_bit(s->ends.may, block))
-		offset = 0;
-	b->link = (u32)offset;
-}
-
-/*
  * When allocations were lost, free memory is a root, too, and free chunks of glibc lead to each other. A chunk begins
  * in the last words of the block before it, so all blocks of a size before free chunks are reached at one offset.
  */
@@ -78,31 +67,65 @@ static bool behind_is_chunk(const struct scan *s, const struct root_ref *ref)
 	return s->options.is_partial && !s->cover && ref->offset + CHUNK_ALIGN == chunk;
 }
 
-static void behind_note_pointers(struct scan *s)
+void scan_note_root(struct spread *sp, const struct root_ref *ref)
 {
-	struct root_iter roots = { &s->roots };
-	struct edge_iter it;
-	struct root_ref ref;
-
-	for (u32 i = 0; i < s->nr; i++)
-		s->blocks[i].link = UINT32_MAX;
-	edge_begin(&it, &s->edges, 0);
-	for (u32 i = 0; i < s->nr; i++, edge_next_source(&it)) {
-		enum scan_verdict verdict = s->blocks[i].verdict;
-
-		/* A pointer from a reachable block to a start leads to no possible block: do not look there. */
-		while (verdict != SCAN_NONE && edge_next(&it))
-			if (it.offset || verdict == SCAN_POSSIBLE)
-				behind_note_pointer(s, it.target, it.offset);
-	}
-	while (root_next(&roots, &ref))
-		if (!behind_is_chunk(s, &ref))
-			behind_note_pointer(s, ref.block, ref.offset);
+	if (!behind_is_chunk(sp->s, ref))
+		spread_note(sp, ref->block, ref->offset);
 }
 
-static bool behind_is_candidate(const struct scan_block *b)
+/*
+ * The place in @block that the lowest pointer leads to: 0 for the start, and for a block to which only ends of others
+ * lead. UINT32_MAX: none is known.
+ */
+static u32 behind_lowest(const struct spread *sp, u32 block)
 {
-	return b->verdict == SCAN_POSSIBLE && b->link && b->link <= MAX_OFFSET;
+	const struct scan *s = sp->s;
+	u32 offset = spread_lowest(sp, block);
+	bool may_be_start = s->blocks[block].flags & BLOCK_SHAPES || s->books.may_begin_within;
+
+	if (offset == UINT32_MAX)
+		return offset;
+	return end_bit(s->ends.may, block) || (may_be_start && scan_is_start(s, block, offset)) ? 0 : offset;
+}
+
+/* The length of the header in @block that a pointer leads behind; 0 = none does. */
+static u32 behind_header(const struct spread *sp, u32 block)
+{
+	u32 offset = behind_lowest(sp, block);
+
+	return offset <= MAX_OFFSET ? offset : 0;
+}
+
+/* The possible blocks in order, or one in step of those that no pointer to the start leads to. */
+struct behind_iter {
+	const struct spread *spread;
+	u32 step;     /* 0: all */
+	u32 nr, next; /* blocks so far; the next one to take */
+	u32 word;     /* the next one of blocks */
+	u64 left;     /* blocks of the word before */
+};
+
+/* The next block, or BLOCK_NONE. */
+static inline u32 behind_next(struct behind_iter *it)
+{
+	for (;;) {
+		u32 block;
+
+		while (!it->left) {
+			if (it->word == spread_words(it->spread))
+				return BLOCK_NONE;
+			it->left = spread_pending(it->spread, it->word++);
+		}
+		block = (it->word - 1) * SPREAD_WORD + (u32)__builtin_ctzll(it->left);
+		it->left &= it->left - 1;
+		if (!it->step)
+			return block;
+		if (!spread_lowest(it->spread, block) || it->nr++ != it->next)
+			continue;
+		it->next += it->step;
+		if (behind_lowest(it->spread, block))
+			return block;
+	}
 }
 
 /* The keys of the callers of row @row. */
@@ -171,6 +194,7 @@ static void behind_count_offset(struct behind_caller *c, u32 offset)
 
 static int behind_count(struct behind_finder *f, u32 block)
 {
+	u32 offset = behind_header(f->spread, block);
 	struct behind_keys keys;
 
 	if (!behind_keys_of(f->s, block, &keys))
@@ -183,29 +207,20 @@ static int behind_count(struct behind_finder *f, u32 block)
 		if (!c)
 			return -ENOMEM;
 		c->nr += f->s->books.stacks ? 0 : f->step;
-		if (behind_is_candidate(&f->s->blocks[block]))
-			behind_count_offset(c, f->s->blocks[block].link);
+		if (offset)
+			behind_count_offset(c, offset);
 	}
 	return 0;
-}
-
-/* Is @block one of those to ask the books for? @nr counts the blocks of this kind. */
-static bool behind_is_sample(const struct behind_finder *f, u32 block, u32 *nr)
-{
-	const struct scan_block *b = &f->s->blocks[block];
-
-	return b->verdict == SCAN_POSSIBLE && b->link && (*nr)++ % f->step == 0;
 }
 
 /* Enter the possible blocks. */
 static int behind_count_possible(struct behind_finder *f)
 {
-	u32 nr = 0;
+	struct behind_iter it = { .spread = f->spread, .step = f->step };
 	int err = 0;
 
-	for (u32 i = 0; i < f->s->nr && !err; i++)
-		if (behind_is_sample(f, i, &nr))
-			err = behind_count(f, i);
+	for (u32 i; !err && (i = behind_next(&it)) != BLOCK_NONE;)
+		err = behind_count(f, i);
 	return err;
 }
 
@@ -230,9 +245,10 @@ static void behind_count_reached(struct behind_finder *f)
 		keys = behind_keys_of_row(&s->books, row);
 		behind_add_to(f, &keys, heap_row_get(s->books.ctx, row).live_blocks);
 	}
-	for (u32 i = 0; i < s->nr && nr_rows; i++)
-		if (s->blocks[i].verdict == SCAN_NONE && behind_keys_of(s, i, &keys))
-			behind_add_to(f, &keys, -1ULL);
+	for (u32 w = 0; w < spread_words(f->spread) && nr_rows; w++)
+		for (u64 left = spread_unseen(f->spread, w); left; left &= left - 1)
+			if (behind_keys_of(s, w * SPREAD_WORD + (u32)__builtin_ctzll(left), &keys))
+				behind_add_to(f, &keys, -1ULL);
 }
 
 /* Does the caller keep its blocks by pointers to @offset? */
@@ -242,7 +258,7 @@ static bool behind_is_habit(const struct behind_finder *f, const struct behind_c
 	u64 nr = 0;
 
 	for (u32 i = 0; i < NR_OFFSETS; i++) {
-		if (c->of[i].nr < SCAN_MIN_BEHIND)
+		if (c->of[i].nr < MIN_BEHIND)
 			continue;
 		nr += c->of[i].nr;
 		is_one |= c->of[i].offset == offset;
@@ -250,16 +266,16 @@ static bool behind_is_habit(const struct behind_finder *f, const struct behind_c
 	return is_one && nr * f->step + f->step > c->nr - c->nr / NEARLY_ALL;
 }
 
-static bool behind_is_kept(const struct behind_finder *f, u32 block)
+static bool behind_is_kept(const struct behind_finder *f, u32 block, u32 offset)
 {
 	struct behind_keys keys = { { 0 } };
 
-	if (!behind_is_candidate(&f->s->blocks[block]) || !behind_keys_of(f->s, block, &keys))
+	if (!behind_keys_of(f->s, block, &keys))
 		return false;
 	for (u32 k = 0; k < NR_LEVELS && keys.of[k]; k++) {
 		const struct behind_caller *c = behind_find_caller(f, keys.of[k]);
 
-		if (c && behind_is_habit(f, c, f->s->blocks[block].link))
+		if (c && behind_is_habit(f, c, offset))
 			return true;
 	}
 	return false;
@@ -286,16 +302,16 @@ static void behind_name_headers(struct scan_result *r, const struct behind_calle
 /* Are nearly all samples kept so? Then their offsets decide about all other blocks. */
 static bool behind_has_one_habit(struct behind_finder *f)
 {
-	u32 nr = 0, nr_samples = 0, nr_kept = 0;
+	struct behind_iter it = { .spread = f->spread, .step = f->step };
+	u32 nr_samples = 0, nr_kept = 0;
 
-	for (u32 i = 0; i < f->s->nr; i++) {
-		if (!behind_is_sample(f, i, &nr))
-			continue;
-		nr_samples++;
-		if (!behind_is_kept(f, i))
+	for (u32 i; (i = behind_next(&it)) != BLOCK_NONE; nr_samples++) {
+		u32 offset = behind_header(f->spread, i);
+
+		if (!offset || !behind_is_kept(f, i, offset))
 			continue;
 		nr_kept++;
-		behind_count_offset(&f->sums, f->s->blocks[i].link);
+		behind_count_offset(&f->sums, offset);
 	}
 	return nr_kept >= nr_samples - nr_samples / NEARLY_ALL;
 }
@@ -303,32 +319,43 @@ static bool behind_has_one_habit(struct behind_finder *f)
 static bool behind_has_offset(const struct behind_caller *c, u32 offset)
 {
 	for (u32 i = 0; i < NR_OFFSETS; i++)
-		if (c->of[i].nr >= SCAN_MIN_BEHIND && c->of[i].offset == offset)
+		if (c->of[i].nr >= MIN_BEHIND && c->of[i].offset == offset)
 			return true;
 	return false;
 }
 
-/* Set the bits of the blocks that are kept so. */
-static int behind_decide(struct behind_finder *f)
+/*
+ * Set the bits of the blocks that are kept so. Roots and reachable blocks have pointers to the middle of some.
+ * *@are_all: of all possible blocks.
+ */
+static int behind_decide(struct behind_finder *f, bool *are_all)
 {
+	struct behind_iter it = { .spread = f->spread };
 	struct scan *s = f->s;
 	u64 *bits = NULL;
+	bool is_any_left = false;
 
-	for (u32 i = 0; i < s->nr; i++) {
-		if (f->step > 1 ? !behind_is_candidate(&s->blocks[i]) ||
-					  !behind_has_offset(&f->sums, s->blocks[i].link)
-				: !behind_is_kept(f, i))
+	for (u32 i; (i = behind_next(&it)) != BLOCK_NONE;) {
+		u32 offset = behind_header(f->spread, i);
+
+		if (!offset ||
+		    !(f->step > 1 ? behind_has_offset(&f->sums, offset) : behind_is_kept(f, i, offset))) {
+			is_any_left = true;
 			continue;
+		}
 		if (!bits)
 			bits = calloc(s->nr / 64 + 1, sizeof(*bits));
 		if (!bits)
 			return -ENOMEM;
 		bits[i / 64] |= 1ULL << i % 64;
+		if (s->blocks[i].flags & BLOCK_SEED)
+			s->blocks[i].flags |= BLOCK_ROOT;
 		if (f->step == 1)
-			behind_count_offset(&f->sums, s->blocks[i].link);
+			behind_count_offset(&f->sums, offset);
 	}
 	behind_name_headers(&s->result, &f->sums);
 	s->behind = bits;
+	*are_all = !bits || !is_any_left;
 	return 0;
 }
 
@@ -339,11 +366,11 @@ static void behind_fini(struct behind_finder *f)
 }
 
 /* Look at one possible block in @step. *@is_clear: that was enough. */
-static int behind_look(struct behind_finder *f, struct scan *s, u32 step, bool *is_clear)
+static int behind_look(struct behind_finder *f, const struct spread *sp, u32 step, bool *is_clear)
 {
 	int err;
 
-	*f = (struct behind_finder){ .s = s, .step = step };
+	*f = (struct behind_finder){ .s = sp->s, .spread = sp, .step = step };
 	err = behind_count_possible(f);
 	if (!err)
 		behind_count_reached(f);
@@ -351,31 +378,41 @@ static int behind_look(struct behind_finder *f, struct scan *s, u32 step, bool *
 	return err;
 }
 
-/* Roots and reachable blocks have pointers to the middle of these. */
-static void behind_lift(struct scan *s)
+static u32 behind_nr_possible(const struct spread *sp)
 {
-	for (u32 i = 0; s->behind && i < s->nr; i++)
-		if (s->behind[i / 64] >> i % 64 & 1 && s->blocks[i].flags & BLOCK_SEED)
-			s->blocks[i].flags |= BLOCK_ROOT;
+	u32 nr = 0;
+
+	for (u32 w = 0; w < spread_words(sp); w++)
+		nr += (u32)__builtin_popcountll(spread_pending(sp, w));
+	return nr;
 }
 
-int scan_find_behind(struct scan *s, u32 nr_possible)
+static int behind_find(struct spread *sp, u32 nr_possible, bool *are_all)
 {
 	struct behind_finder f;
 	bool is_clear;
-	int err;
+	int err = behind_look(&f, sp, nr_possible / MAX_SAMPLES + 1, &is_clear);
 
-	if (!s->books.find)
-		return 0;
-	behind_note_pointers(s);
-	err = behind_look(&f, s, nr_possible / MAX_SAMPLES + 1, &is_clear);
 	if (!err && !is_clear) {
 		behind_fini(&f);
-		err = behind_look(&f, s, 1, &is_clear);
+		err = behind_look(&f, sp, 1, &is_clear);
 	}
 	if (!err)
-		err = behind_decide(&f);
+		err = behind_decide(&f, are_all);
 	behind_fini(&f);
-	behind_lift(s);
+	return err;
+}
+
+int scan_find_behind(struct spread *sp, bool *are_all)
+{
+	u32 nr_possible = behind_nr_possible(sp);
+	int err = 0;
+
+	*are_all = true;
+	if (sp->notes && nr_possible >= MIN_BEHIND)
+		err = behind_find(sp, nr_possible, are_all);
+	free(take_ptr(sp->notes));
+	if (sp->s->behind && *are_all)
+		sp->pending = SCAN_REACHABLE;
 	return err;
 }

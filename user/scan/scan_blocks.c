@@ -204,10 +204,14 @@ static void scan_blocks_tidy(struct scan *s)
 	}
 	s->nr = nr;
 	s->bytes = 0;
+	if (!IS_AGENT)
+		s->has_touching = false;
 	for (u32 i = 0; i < nr; i++) {
 		u64 size = scan_block_size(s, i);
 
 		s->bytes += size;
+		if (!IS_AGENT && i + 1 < nr)
+			s->has_touching |= scan_block_end(s, i) == s->blocks[i + 1].addr;
 		if (i + 1 == nr || s->blocks[i].addr + size <= s->blocks[i + 1].addr)
 			continue;
 		s->result.nr_overlaps++;

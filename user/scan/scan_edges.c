@@ -6,12 +6,15 @@
 
 #include "user/lib/array.h"
 #include "user/lib/varint.h"
-#include "user/scan/scan_state.h"
+#include "user/scan/scan_shapes.h"
 
 enum {
 	CODE_VPTR,
 	CODE_INTERIOR,
-	CODE_FIRST, /* the least one of a pointer */
+	NR_NEAR = IS_AGENT ? 0 : 4, /* the codes of pointers behind so many, and fewer, steps */
+	NEAR_STEP = 8,
+	CODE_LINK = CODE_INTERIOR + NR_NEAR + 1,
+	CODE_FIRST = CODE_LINK + !IS_AGENT, /* the least one of a pointer */
 	LEN_LONG = 255,
 	MAX_NUMBER = 1 + VARINT_MAX, /* bytes of the longest number */
 	MAX_ENTRY = 3 * MAX_NUMBER,
@@ -167,20 +170,41 @@ static inline int part_advance(struct edge_part *p, u32 source)
 	return array_reserve(p->bytes, p->max, p->nr + MAX_ENTRY);
 }
 
-int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
+/* A pointer from @source to @target, as a number that is less than that of blocks, and CODE_FIRST. */
+static u64 edge_code(const struct edge_part *p, u32 source, u32 target)
 {
 	s64 delta = (s64)target - (s64)source, nr = p->nr_blocks;
+
+	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
+	return CODE_FIRST + zigzag((u64)delta);
+}
+
+int edges_add_link(struct edge_part *p, u32 source, u32 target)
+{
+	int err = part_advance(p, source);
+
+	if (err)
+		return err;
+	p->last_target = BLOCK_NONE;
+	scan_edges_put(p, CODE_LINK);
+	scan_edges_put(p, edge_code(p, source, target));
+	return 0;
+}
+
+int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
+{
+	bool is_near = !IS_AGENT && offset && offset % NEAR_STEP == 0 && offset <= NR_NEAR * NEAR_STEP;
+	u64 code = edge_code(p, source, target);
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))
 		return err;
 	p->last_target = may_be_end ? BLOCK_NONE : target;
 	p->last_offset = offset;
-	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
 	if (offset || may_be_end)
-		scan_edges_put(p, CODE_INTERIOR);
-	scan_edges_put(p, CODE_FIRST + zigzag((u64)delta));
-	if (offset || may_be_end)
+		scan_edges_put(p, CODE_INTERIOR + (is_near ? offset / NEAR_STEP : 0));
+	scan_edges_put(p, code);
+	if ((offset || may_be_end) && !is_near)
 		scan_edges_put(p, offset);
 	return 0;
 }
@@ -325,11 +349,15 @@ static bool edge_read(struct edge_iter *it)
 		code = scan_edges_get(&it->at);
 	} while (code == CODE_VPTR && (scan_edges_get(&it->at), true));
 	it->offset = 0;
-	it->may_be_end = false;
+	it->may_be_end = it->is_link = false;
 	if (code == CODE_INTERIOR) {
 		code = scan_edges_get(&it->at);
 		it->offset = scan_edges_get(&it->at);
 		it->may_be_end = !IS_AGENT && !it->offset;
+	} else if (!IS_AGENT && code < CODE_FIRST) {
+		it->is_link = code == CODE_LINK;
+		it->offset = it->is_link ? 0 : (code - CODE_INTERIOR) * NEAR_STEP;
+		code = scan_edges_get(&it->at);
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);
 	it->target = (u32)(target < 0 ? target + nr : target >= nr ? target - nr : target);
@@ -341,6 +369,8 @@ bool edge_next(struct edge_iter *it)
 	const struct end_bits *ends = IS_AGENT ? NULL : it->e->ends;
 
 	while (edge_read(it)) {
+		if (!IS_AGENT && it->is_link && ends && end_bit(ends->links, it->source))
+			continue;
 		if (!it->may_be_end || !ends)
 			return true;
 		it->offset = end_bit(ends->may, it->target);
@@ -363,13 +393,14 @@ bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
 		if (code == CODE_INTERIOR) {
 			scan_edges_get(&it.at);
 			scan_edges_get(&it.at);
+		} else if (!IS_AGENT && code && code < CODE_FIRST) {
+			scan_edges_get(&it.at);
 		}
 	}
 	return false;
 }
 
-/* Is @offset the first place in @block with some alignment, of more than two words, at which it may begin? */
-static bool edges_is_aligned_start(const struct scan *s, u32 block, u64 offset)
+bool scan_is_aligned_start(const struct scan *s, u32 block, u64 offset)
 {
 	taddr_t start = s->blocks[block].addr, at = start + offset, alignment = at & -at;
 
@@ -379,10 +410,11 @@ static bool edges_is_aligned_start(const struct scan *s, u32 block, u64 offset)
 
 bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 {
-	u32 flags = s->blocks[block].flags;
+	u32 flags;
 
 	if (!offset || (!IS_AGENT && s->behind && s->behind[block / 64] >> block % 64 & 1))
 		return true;
+	flags = s->blocks[block].flags;
 	if (offset == s->word_size && (flags & BLOCK_NEWARRAY))
 		return true;
 	if (offset == 8 && (flags & BLOCK_LENGTH64))
@@ -392,5 +424,5 @@ bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 	if ((flags & BLOCK_VPTRS) && offset % s->word_size == 0 &&
 	    edge_has_vptr(&s->edges, block, offset / s->word_size))
 		return true;
-	return edges_is_aligned_start(s, block, offset);
+	return scan_is_aligned_start(s, block, offset);
 }

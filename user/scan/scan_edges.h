@@ -14,6 +14,7 @@ struct end_bits {
 	u64 *may;    /* such pointers to these blocks mean an end: they count as ones to the middle */
 	u64 *surely; /* the same, and they hold nothing */
 	u64 *begins; /* beside a pointer to the block there is one to its end, where no block is */
+	u64 *links;  /* the first words of these blocks, which may be links of free lists, are such */
 	u64 *threes; /* three words say that one to the block behind is the end of this one */
 };
 
@@ -31,9 +32,10 @@ struct edge_long {
 /*
  * Pointers from blocks to blocks, in the order of the source blocks, as numbers of variable length:
  * 0, offset / word size: the address of a virtual table is there. 1, pointer, offset: a pointer to this offset in the
- * target, or for offset 0 one to its start that may mean the end of the block before. Another number is a pointer: 2 +
- * zigzag of target - source, modulo the number of blocks. So each number is less than that of blocks but for 2, and one
- * of 4 million takes 22 bits.
+ * target, or for offset 0 one to its start that may mean the end of the block before. 2 to 5, pointer: one to offset 8,
+ * 16, 24, 32. 6, pointer: one to the start by the first word of the source, which may be a link of a free list. Another
+ * number is a pointer: 7 + zigzag of target - source, modulo the number of blocks. So each number is less than that of
+ * blocks but for 7, and one of 4 million takes 22 bits. The agent has 0, 1, and pointers from 2 on.
  * The two low bits of the first byte of a number are the number of bytes that follow; 3 means a varint. The number
  * begins in the other bits.
  */
@@ -76,6 +78,7 @@ void edge_part_init(struct edge_part *p, const struct edge_store *e);
 void edge_part_fini(struct edge_part *p);
 /* Add a pointer, or the address of a virtual table. @source never decreases. 0 or -ENOMEM. */
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end) __must_check;
+int edges_add_link(struct edge_part *p, u32 source, u32 target) __must_check;
 int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words) __must_check;
 /*
  * Move the contents of @p to the end of @e. The first block of @p may be the last one of the part before. 0; -E2BIG
@@ -92,7 +95,7 @@ struct edge_iter {
 	u32 source;
 	u32 target;
 	u64 offset; /* 0 = start; 1 for one that means the end of the block before */
-	bool may_be_end;
+	bool may_be_end, is_link;
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
 bool edge_next(struct edge_iter *it);

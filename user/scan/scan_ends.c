@@ -89,6 +89,7 @@ void scan_ends_fini(struct scan *s)
 	free(s->ends.surely);
 	free(s->ends.begins);
 	free(s->ends.threes);
+	free(s->ends.links);
 }
 
 static void ends_note_pointers(struct end_finder *f)

@@ -28,14 +28,17 @@ enum {
 };
 
 /* Find roots whose pointer to the middle counts as one to the start. The block was read after the root. */
-static void lift_roots(struct scan *s)
+static void lift_roots(struct scan *s, struct spread *spread)
 {
 	struct root_iter it = { &s->roots };
 	struct root_ref ref;
 
-	while (root_next(&it, &ref))
+	while (root_next(&it, &ref)) {
 		if (scan_is_start(s, ref.block, ref.offset))
 			s->blocks[ref.block].flags |= BLOCK_ROOT;
+		else if (!IS_AGENT && spread->notes)
+			scan_note_root(spread, &ref);
+	}
 }
 
 /* The lost blocks, in order of age after sort_by_age(). */
@@ -233,19 +236,19 @@ static int judge_lost(struct scan *s, const struct spread *spread)
 	return err;
 }
 
-/* Find the reachable and the possible blocks. Where callers keep their blocks behind headers, do so again. */
-static int judge_reached(struct scan *s, struct spread *spread)
+/* Find the reachable and the possible blocks. Where callers keep some of their blocks behind headers, do so again. */
+static int judge_reached(struct spread *spread)
 {
+	bool are_all = true;
 	int err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
 
 	if (!err)
 		err = parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
-	if (IS_AGENT || err || spread->nr_possible < SCAN_MIN_BEHIND)
+	if (!IS_AGENT && !err)
+		err = scan_find_behind(spread, &are_all);
+	if (IS_AGENT || err || are_all)
 		return err;
-	err = scan_find_behind(s, spread->nr_possible);
-	if (err || !s->behind)
-		return err;
-	spread_undo_possible(spread);
+	spread_forget(spread);
 	err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
 	return err ? err : parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
 }
@@ -288,16 +291,20 @@ int scan_judge(struct scan *s)
 	progress_phase("judging its blocks");
 	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
 	err = IS_AGENT ? 0 : scan_find_ends(s);
+	if (!IS_AGENT && !err)
+		err = scan_find_links(s);
 	if (err)
 		return err;
-	lift_roots(s);
-	parts_settle(s);
 	err = spread_init(&spread, s);
-	if (err)
-		return err;
-	err = judge_reached(s, &spread);
+	if (!err) {
+		lift_roots(s, &spread);
+		parts_settle(s);
+		err = judge_reached(&spread);
+	}
 	if (!err)
 		err = parts_spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	if (!IS_AGENT && !err)
+		err = spread_from(&spread, 0, SCAN_NONE);
 	if (!err)
 		err = judge_lost(s, &spread);
 	spread_fini(&spread);

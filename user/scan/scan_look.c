@@ -13,8 +13,9 @@
 enum {
 	MAX_VTABLE_READS = 100000, /* of one part; beyond that SCAN_MULTIPLE is switched off */
 	VTABLE_WORDS = 4,
-	MAX_FREE = 64,	   /* free chunks between two blocks */
-	SHORT_TAIL = 1024, /* look through so many bytes of a block before reading its head again */
+	MAX_FREE = 64,		/* free chunks between two blocks */
+	LINK_REACH = 512 << 10, /* bytes that a free list may reach over */
+	SHORT_TAIL = 1024,	/* look through so many bytes of a block before reading its head again */
 };
 
 void looker_init(struct looker *r, struct scan *s, const struct looker_facts *facts)
@@ -59,6 +60,18 @@ static bool is_empty_array(const struct looker *r, u32 block, u64 offset)
 	return offset == w && (r->facts->heuristics & SCAN_NEWARRAY) && scan_block_size(r->s, block) == w;
 }
 
+/* Is the word of @c the first one of its block, and may it be a link of a free list, to a block of the same page? */
+static bool may_be_link(const struct looker *r, const struct candidate *c, u32 source, u32 target)
+{
+	const struct scan *s = r->s;
+	taddr_t from = s->blocks[source].addr, to = s->blocks[target].addr;
+
+	return s->books.may_begin_within && c->at != NO_INDEX && r->base + (u64)c->at * 8 == from &&
+	       c->value == to && to - from + LINK_REACH < 2 * LINK_REACH &&
+	       scan_block_size(s, source) == scan_block_size(s, target) &&
+	       s->books.may_begin_within(s->books.ctx, from);
+}
+
 static int scan_look_settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
@@ -71,8 +84,8 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 
 	if (IS_AGENT && is_outside)
 		return 0;
-	if ((!offset || is_outside) && block - !offset != BLOCK_NONE &&
-	    scan_block_end(s, block - !offset) == c->value)
+	if ((!offset || is_outside) && (IS_AGENT || is_outside || s->has_touching) &&
+	    block - !offset != BLOCK_NONE && scan_block_end(s, block - !offset) == c->value)
 		meaning = looker_meaning_of(r, c, block - !offset);
 	may_be_end = !IS_AGENT && meaning == MEANS_EITHER;
 	if (!IS_AGENT)
@@ -83,7 +96,13 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 		return 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
 		return hit_root(r, block, may_be_end ? ROOT_END : offset, c->where);
-	return source == block ? 0 : edges_add(&r->edges, source, block, offset, may_be_end);
+	if (source == block)
+		return 0;
+	if (!IS_AGENT && !may_be_end && may_be_link(r, c, source, block)) {
+		r->has_links = true;
+		return edges_add_link(&r->edges, source, block);
+	}
+	return edges_add(&r->edges, source, block, offset, may_be_end);
 }
 
 /*
@@ -120,6 +139,8 @@ static int scan_look_flush(struct looker *r)
 		ranges[i].hi = bucket[1];
 		ranges[i].guess = scan_guess(ranges[i].span, bucket[0], bucket[1], p);
 		__builtin_prefetch(&s->blocks[ranges[i].guess]);
+		if (!IS_AGENT && s->has_touching && ranges[i].guess)
+			__builtin_prefetch(&s->blocks[ranges[i].guess - 1]);
 	}
 	for (size_t i = 0; i < nr && !err; i++)
 		err = scan_look_settle(r, &r->candidates[i], &ranges[i]);

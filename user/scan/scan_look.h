@@ -86,7 +86,8 @@ struct looker {
 	size_t nr_tagged, max_tagged;
 	bool has_low_marks; /* some of these words have such marks, too */
 	u64 scanned_bytes;
-	bool has_ends; /* some pointers may mean the end of the block before */
+	bool has_ends;	/* some pointers may mean the end of the block before */
+	bool has_links; /* some may be links of free lists */
 	u32 nr_vtable_reads;
 	struct {
 		taddr_t addr;

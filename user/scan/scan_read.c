@@ -55,7 +55,7 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 	if (!err && !IS_AGENT)
 		err = scan_enter_begins(s, r);
 	if (!IS_AGENT)
-		s->has_ends |= r->has_ends;
+		s->has_ends |= r->has_ends, s->has_links |= r->has_links;
 	s->result.scanned_bytes += r->scanned_bytes;
 	r->nr_heads = r->nr_hits = 0;
 	r->scanned_bytes = 0;

@@ -5,6 +5,12 @@
 #include "user/scan/scan_state.h"
 
 struct looker;
+struct spread;
+
+/* scan_edges.c: is @offset the first place in @block with some alignment, of over two words, at which it may begin? */
+bool scan_is_aligned_start(const struct scan *s, u32 block, u64 offset);
+/* scan_links.c: find the first words of blocks that are old links of free lists. 0 or -ENOMEM. */
+int scan_find_links(struct scan *s) __must_check;
 
 /* scan_ends.c: decide what pointers mean that are the end of one block and the start of the next. 0 or -ENOMEM. */
 int scan_find_ends(struct scan *s) __must_check;
@@ -14,12 +20,14 @@ int looker_note_begin(struct looker *r, u32 block, bool is_alone) __must_check;
 int scan_enter_begins(struct scan *s, struct looker *r) __must_check;
 void scan_ends_fini(struct scan *s);
 
-enum { SCAN_MIN_BEHIND = 16 }; /* possible blocks without which scan_find_behind() finds nothing */
 /*
- * scan_behind.c: after the reachable and the possible blocks were found, fill in behind, unless no caller keeps its
- * blocks so. Overwrites the links of blocks. 0 or -ENOMEM.
+ * scan_behind.c: after the reachable and the possible blocks were found, which are pending, fill in behind, unless no
+ * caller keeps its blocks so. Where all possible blocks are kept so, they become reachable; else *@are_all is false if
+ * some are, and all must be found again. Ends the notes. 0 or -ENOMEM.
  */
-int scan_find_behind(struct scan *s, u32 nr_possible) __must_check;
+int scan_find_behind(struct spread *sp, bool *are_all) __must_check;
+/* Note where a root leads to. */
+void scan_note_root(struct spread *sp, const struct root_ref *ref);
 
 #define SCAN_ADDRESS ((1ULL << 48) - 1) /* the bits of an address, where all blocks lie below */
 /* scan_tags.c: note a word whose address is one of a block but for marks in other bits. 0 or -ENOMEM. */

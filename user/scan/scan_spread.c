@@ -33,10 +33,14 @@ static void scan_spread_clear(u64 *bits, u32 i)
 /* True if a pointer leads to a block that was not seen yet. Now it counts as seen. */
 static inline bool is_new(struct spread *sp, u32 block, u64 offset)
 {
+	if (!IS_AGENT && sp->notes && !sp->only_starts && !scan_spread_get(sp->judged, block))
+		spread_note(sp, block, offset);
 	if (scan_spread_get(sp->seen, block))
 		return false;
 	if (sp->only_starts && offset && !scan_is_start(sp->s, block, offset)) {
 		sp->s->blocks[block].flags |= BLOCK_SEED;
+		if (!IS_AGENT && sp->notes)
+			spread_note(sp, block, offset);
 		return false;
 	}
 	scan_spread_set(sp->seen, block);
@@ -135,15 +139,15 @@ static void take_waiting(struct spread *sp)
 int spread_init(struct spread *sp, struct scan *s)
 {
 	size_t nr_words = s->nr / WORD_BITS + 1;
+	bool has_notes = !IS_AGENT && s->books.find;
 
 	*sp = (struct spread){ .s = s, .limit = s->nr / FEW + MIN_STACK };
 	sp->seen = calloc(nr_words, sizeof(*sp->seen));
 	sp->waiting = calloc(nr_words, sizeof(*sp->waiting));
 	sp->judged = calloc(nr_words, sizeof(*sp->judged));
-	if (sp->seen && sp->waiting && sp->judged)
-		return 0;
-	spread_fini(sp);
-	return -ENOMEM;
+	if (has_notes)
+		sp->notes = calloc(nr_words * WORD_BITS, sizeof(*sp->notes));
+	return sp->seen && sp->waiting && sp->judged && (!has_notes || sp->notes) ? 0 : -ENOMEM;
 }
 
 void spread_fini(struct spread *sp)
@@ -151,6 +155,8 @@ void spread_fini(struct spread *sp)
 	free(sp->seen);
 	free(sp->waiting);
 	free(sp->judged);
+	if (!IS_AGENT)
+		free(sp->notes);
 	memset(sp, 0, sizeof(*sp));
 }
 
@@ -184,39 +190,36 @@ static void begin_from(struct spread *sp, u32 flags)
 	}
 }
 
-/* Give @verdict to the blocks that were seen since the last one. */
-static void judge_seen(struct spread *sp, enum scan_verdict verdict)
+/* Write the pending verdict to its blocks. @is_over: another one comes. */
+static void scan_spread_write(struct spread *sp, bool is_over)
 {
 	for (u32 w = 0; w < spread_words(sp); w++) {
 		struct scan_block *blocks = sp->s->blocks + (size_t)w * WORD_BITS;
 
-		for (u64 left = sp->seen[w] & ~sp->judged[w]; left; left &= left - 1)
-			blocks[__builtin_ctzll(left)].verdict = verdict;
-		if (!IS_AGENT && verdict == SCAN_POSSIBLE)
-			sp->nr_possible += (u32)__builtin_popcountll(sp->seen[w] & ~sp->judged[w]);
-		sp->judged[w] = sp->seen[w];
+		for (u64 left = spread_pending(sp, w); left; left &= left - 1)
+			blocks[__builtin_ctzll(left)].verdict = sp->pending;
+		if (is_over)
+			sp->judged[w] = sp->seen[w];
 	}
 }
 
-void spread_undo_possible(struct spread *sp)
+void spread_forget(struct spread *sp)
 {
-	for (u32 i = 0; i < sp->s->nr; i++) {
-		if (sp->s->blocks[i].verdict != SCAN_POSSIBLE)
-			continue;
-		sp->s->blocks[i].verdict = SCAN_NONE;
-		scan_spread_clear(sp->seen, i);
-		scan_spread_clear(sp->judged, i);
-	}
+	sp->pending = SCAN_NONE;
+	if (sp->s->parts)
+		scan_spread_write(sp, false);
+	memcpy(sp->seen, sp->judged, spread_words(sp) * sizeof(*sp->seen));
 }
 
 int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 {
 	struct scan *s = sp->s;
 
+	if (!IS_AGENT && sp->pending != verdict)
+		scan_spread_write(sp, true);
+	sp->pending = verdict;
 	sp->only_starts = verdict == SCAN_REACHABLE;
 	begin_from(sp, flags);
-	if (!sp->nr_waiting)
-		return 0;
 	while (sp->nr_waiting) {
 		if (scan_is_unwanted(s))
 			return -ECANCELED;
@@ -227,6 +230,8 @@ int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 		take_waiting(sp);
 		run_stack(sp);
 	}
-	judge_seen(sp, verdict);
+	/* Parts of a mapping ask for verdicts. The agent has no use for the blocks of one verdict alone. */
+	if (IS_AGENT || s->parts)
+		scan_spread_write(sp, IS_AGENT);
 	return 0;
 }

@@ -22,6 +22,7 @@ enum block_flag {
 	BLOCK_LENGTH64 = 32,
 	BLOCK_STDSTRING = 64,
 	BLOCK_VPTRS = 128,
+	BLOCK_SHAPES = BLOCK_NEWARRAY | BLOCK_LENGTH64 | BLOCK_STDSTRING | BLOCK_VPTRS,
 };
 
 /* One block; the array is sorted by addr. */
@@ -65,7 +66,6 @@ struct drained {
 	u32 order;
 	u32 kind; /* enum drained_kind */
 };
-
 struct scan {
 	struct scan_books books;
 	struct scan_options options;
@@ -78,7 +78,9 @@ struct scan {
 	u64 *behind; /* owned; bits: pointers to the middle count as ones to the start; NULL: no bits */
 	u64 *tagged; /* owned; bits: words with marks lead to these blocks; NULL: no bits */
 	bool has_low_marks;	  /* such words have marks in the low bits, too */
+	bool has_links;		  /* some pointers may be links of free lists */
 	bool has_ends;		  /* some pointers may mean the end of the block before */
+	bool has_touching;	  /* some blocks end where the next one begins; the agent does not ask */
 	bool has_pending;	  /* a block is in a realloc: its contents may lie in a new copy already */
 	struct scan_parts *parts; /* owned; NULL unless a mapping was split */
 	struct scan_big *big;	  /* owned; by address */

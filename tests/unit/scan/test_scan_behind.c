@@ -57,6 +57,29 @@ static void chains_behind_headers(void **state)
 	assert_int_equal(scan_result(w.scan).behind.blocks, 2 * NR);
 }
 
+/*
+ * Beside blocks behind headers some are held elsewhere in their middle. These stay possible, and what only they lead
+ * to; the blocks behind headers that only these hold become reachable no more than they do.
+ */
+static void headers_beside_others(void **state)
+{
+	taddr_t kept[NR], other = block_at(HEAP + 0x8000, 256), inner = block_at(HEAP + 0x8200, 64),
+			  last = block_at(HEAP + 0x8300, 96);
+
+	(void)state;
+	keep_behind(kept, GLOBALS, 8);
+	put(GLOBALS + 8 * NR, other + 100);
+	put(other + 16, inner + 8);
+	put(inner + 24, last);
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(kept[i], SCAN_REACHABLE);
+	assert_verdict(other, SCAN_POSSIBLE);
+	assert_verdict(inner, SCAN_POSSIBLE);
+	assert_verdict(last, SCAN_POSSIBLE);
+	assert_int_equal(scan_result(w.scan).behind.blocks, NR);
+}
+
 /* Two headers, as of strings of different lengths, the frequent one first; blocks of another size beside them. */
 static void two_headers(void **state)
 {
@@ -172,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(one_header),
 		TEST(chains_behind_headers),
+		TEST(headers_beside_others),
 		TEST(two_headers),
 		TEST(no_header),
 		TEST(marked_pointers),
