@@ -357,8 +357,9 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	more = g.after - g.before;
 	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)
 		return 0;
-	verdict_add(v, "; grows by %s/min",
-		    estimate_bytes(p->heap, (u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
+	verdict_add(
+		v, "; grows by %s/min",
+		estimate_bytes(p->heap, (u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
 	err = verdict_find_place(&holder, r, p, rows, nr, verdict_grown);
 	/* A leak that grows is named once. */
 	if (!err && *holder.place && !strstr(v->text + v->bad_at, holder.place))

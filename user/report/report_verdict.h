@@ -40,8 +40,8 @@ int report_holder(struct report_holder *out, const struct report *r, const struc
 		  const struct report_row *rows, size_t nr) __must_check;
 
 /*
- * Did the low-water mark of @p rise by more than the noise of samples, and so that its numbers read differently? And the
- * words for it.
+ * Did the low-water mark of @p rise by more than the noise of samples, and so that its numbers read differently? And
+ * the words for it.
  */
 #define REPORT_ROSE "the low-water mark rose from %s to %s"
 static inline bool report_rose(const struct report_process *p, struct trend_growth *g)

@@ -92,9 +92,9 @@ void session_note_end(const struct session *s, struct process *p)
 		session_ending_signal(how, sizeof(how), WTERMSIG(status));
 	else if (!p->is_judged)
 		return;
-	used = (size_t)snprintf(p->end_note, sizeof(p->end_note),
-				"no leak verdict: %s, and its last state was not judged%s", how,
-				p->target->is_started || s->ops->tracer ? "" : " (--backend ptrace judges it)");
+	used = (size_t)snprintf(
+		p->end_note, sizeof(p->end_note), "no leak verdict: %s, and its last state was not judged%s",
+		how, p->target->is_started || s->ops->tracer ? "" : " (--backend ptrace judges it)");
 	if (!p->is_judged)
 		return;
 	snprintf(p->end_note + used, sizeof(p->end_note) - used, "; the verdict before that: %s%s",
