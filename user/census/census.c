@@ -139,6 +139,16 @@ static void choose_allocator(struct census *c, struct census_blocks *found, cons
 		others[(*nr)++] = found->walker->name;
 }
 
+/*
+ * Books without a block may be those of an allocator that the program does not use: another one has its blocks. But
+ * glibc makes its arenas at the first call only.
+ */
+static bool is_unused(const struct census *c)
+{
+	return !c->blocks.walker || (!census_live(&c->blocks).blocks &&
+				     (c->stranger || strcmp(c->blocks.walker->name, "glibc") != 0));
+}
+
 /* Try all walkers: a program may have several allocators. */
 static int census_walk_allocators(struct census *c, u64 deadline_ns)
 {
@@ -163,8 +173,7 @@ static int census_walk_allocators(struct census *c, u64 deadline_ns)
 		census_blocks_fini(&found);
 	}
 	c->stranger = census_stranger(c->snap, known, nr_known);
-	/* Books without a block are those of an allocator that the program does not use: another one has its blocks. */
-	if (!err && (!c->blocks.walker || !census_live(&c->blocks).blocks))
+	if (!err && is_unused(c))
 		err = -ENOENT;
 	c->is_damaged = c->blocks.nr_notes;
 	for (size_t i = 0; i < nr && !err; i++)
