@@ -136,7 +136,6 @@ top_names() {
 	local url
 	with_tmux
 	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
-	not_by_inline "code of one heaptap at a time is in a process"
 	ten_losers
 	attached --scan --metrics 0 -o r.txt -o r.json -o r.html -o r.junit.xml -o r.sarif -o r.github "${!places[@]}"
 	url=$(sed -n 's,.*metrics: \(http.*\)/metrics$,\1,p' "$err")

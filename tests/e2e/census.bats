@@ -486,7 +486,7 @@ same_blocks() { cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/
 	start ./freed
 	wait_for says freed ready
 	run -3 "$HEAPTAP" scan "$PID"
-	# What traces it does not say that its allocator is another one.
+	# A trace does not say that its allocator is another one.
 	start ./freed 100
 	wait_for says freed ready
 	run -0 "$HEAPTAP" attach -q -t 1s "$PID"

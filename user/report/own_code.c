@@ -141,8 +141,8 @@ static int own_look_outside(const struct own_search *s, u32 i, u32 number, const
 }
 
 /*
- * The program that starts an interpreter in a library, ruby, says nothing: if *@out is in it, take the innermost function
- * of that library that has a name.
+ * The program that starts an interpreter in a library, ruby, says nothing: if *@out is in it, take the innermost
+ * function of that library that has a name.
  */
 static int own_look_started(const struct own_search *s, struct own_code *out)
 {

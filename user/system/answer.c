@@ -255,7 +255,7 @@ void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 
 	system_answer_describe(f, text, size);
 	len = strlen(text);
-	/* Who holds most need not be who leaks. */
+	/* A caller that holds most hides no other that leaks. */
 	if (f->kind != ANSWER_LEAKS && of[SCAN_DEFINITE].blocks)
 		snprintf(text + len, size - len, "; leaks %s, too",
 			 human_lost(f->distance ? "~" : "", of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,

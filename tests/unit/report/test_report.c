@@ -184,6 +184,11 @@ static void text_head(void **state)
 	process.nr_allocators = 2;
 	report.options.width = 100;
 	write_report(report_text);
+	report.may_be_scanned = true;
+	write_report(report_text);
+	starts("no leak verdict: the memory was not searched (heaptap scan 1234 does that);\n");
+	report.may_be_scanned = false;
+	write_report(report_text);
 	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks, most of it from grow\n"
 	       "    (vec.h:7)\n"
 	       "prog (pid 1234)  /usr/bin/prog\n\n2 callers by live bytes\n");
