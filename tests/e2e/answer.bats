@@ -313,6 +313,17 @@ json() { jq -r "$@" "$report"; }
 	[[ $(jq -r '.runs[0].results[0].message.text' r.sarif) == *' by malloc in rec < main' ]]
 }
 
+@test "answer: the growth of an attached process that ends is that of its end" {
+	with_bpf_only "a process that calls _exit() is waited for by BPF"
+	STEPPED=$T/elsewhere stepping
+	attached -o r.txt "$TARGET"
+	step "mapped 40000000"
+	exec {STEP[1]}>&-
+	ended "$TAP" 0
+	[[ $(json '.processes[0].verdict') == "no leaks among blocks since the attach; grew by 38."*" MiB in no block, most of it mapped by the program itself; "* ]]
+	[[ $(json '.processes[0].resident.text') == *' more than at the attach: 38.'*' MiB mapped by the program itself; --mmap names who maps memory' ]]
+}
+
 @test "answer: a program that heaptap starts has a resident line, too" {
 	start "$HEAPTAP" run -q --stop-after 50 --no-scan -o r.json -- "$T/swell" 1000000 1
 	wait_for jq -e . r.json

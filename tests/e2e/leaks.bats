@@ -357,7 +357,7 @@ has_lost() { jq -e '.processes[0].scan.definite.blocks > 0' "$report"; }
 			if [ -e /sys/bus/event_source/devices/kprobe ]; then
 				judged || { echo "by $backend, signal $signal"; return 1; }
 			else
-				[[ $(field .verdict) == "no leak verdict: ended by ${name[signal]}, and its last state was not judged; "*" live in "* ]]
+				[[ $(field .verdict) == "no leak verdict: ended by ${name[signal]}, and its last state was not judged (--backend ptrace judges it); "*" live in "* ]]
 				is .scan null
 			fi
 		done

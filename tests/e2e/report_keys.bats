@@ -1,20 +1,24 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The manual of the JSON report has each key of real reports, and no other.
+# The manual has each key of real reports and of all other JSON, and no other.
 
 load ../lib/common
 
 setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
-# documented: the keys in the manual, one a line, as processes[].totals.allocs
+# documented [SECTION [PAGE]]: the keys in this section of the manual, one a line, as processes[].totals.allocs
 documented() {
-	awk -v from="^.SH KEYS" -v to="^.SH EXAMPLES" '$0 ~ from { is_in = 1; section = "" }
-		$0 ~ to { exit }
-		/^\.SS / { section = $0; gsub(/^\.SS "|"$/, "", section)
-			prefix = section ~ /^The / ? "" : section "." }
-		is_in && section && /^\.BR? / { print prefix $2 }
-		is_in && section && / \(sum\)"$/ { print prefix $2 ".blocks"; print prefix $2 ".bytes" }' \
-		"$ROOT/man/heaptap-report.5" | LC_ALL=C sort -u
+	awk -v wanted="${1:-KEYS}\$" '/^\.SH / { is_in = $0 ~ wanted; nr = 0 }
+		is_in && /^\.SS / {
+			gsub(/^\.SS "|"$/, "")
+			nr = split($0, prefix, ", ")
+			for (i = 1; i <= nr; i++)
+				prefix[i] = $0 ~ /^The / ? "" : prefix[i] "."
+		}
+		is_in && /^\.BR? / {
+			for (i = 1; i <= nr; i++)
+				print prefix[i] $2 (/ \(sum\)"$/ ? "\n" prefix[i] $2 ".blocks\n" prefix[i] $2 ".bytes" : "")
+		}' "$ROOT/man/${2:-heaptap-report.5}" | LC_ALL=C sort -u
 }
 
 # keys FILE...: the keys of these reports; names of functions are no keys
@@ -65,10 +69,70 @@ print("\n".join(found))' "$@" |
 	[ -z "$output" ] || { echo "in no report: $output"; return 1; }
 }
 
+# all_documented SECTION FILE...: the page of the other JSON has the keys of these files
+all_documented() {
+	documented "$1" heaptap-json.5 >in_manual
+	[ -s in_manual ]
+	# Items of lists of owners are alike, and so are all chains.
+	keys "${@:2}" | sed 's/^why_type\.owners\[\]/owners[]/; s/^owners\[\]\.why/why/' | LC_ALL=C sort -u >in_files
+	run comm -13 in_manual in_files
+	[ -z "$output" ] || { echo "not in $1 of the manual: $output"; return 1; }
+}
+
+@test "json: each key of censuses, comparisons, lists of blocks, doctor and system is in the manual" {
+	local addr
+	kinds
+	built
+	"$HEAPTAP" scan -q -o census.json "$TARGET"
+	addr=$(jq -r '.leaks[0].address' census.json)
+	"$HEAPTAP" scan -q --baseline census.json --why "$addr" -o why.json "$TARGET"
+	"$HEAPTAP" scan -q --why Session -o type.json "$TARGET"
+	all_documented CENSUS/1 census.json why.json type.json
+	"$HEAPTAP" doctor --json "$TARGET" >doctor.out || true
+	# Names of features and settings are no keys.
+	jq '.privileges = {} | .features = {} | .settings = {}' doctor.out >doctor.json
+	all_documented DOCTOR/1 doctor.json
+	"$HEAPTAP" system --json -i 1s -t 2s --pid "$TARGET" >system.out
+	tail -n 1 system.out >system.json
+	all_documented SYSTEM/1 system.json
+	for name in a b c; do "$HEAPTAP" run -q -o "$name.json" -o "$name.blocks.json" -- "$T/leak" >out 2>&1; done
+	all_documented BLOCKS/1 a.blocks.json
+	"$HEAPTAP" diff --json a.json b.json >diff.json
+	all_documented DIFF/1 diff.json
+	"$HEAPTAP" diff --json a.json b.json c.json >series.json
+	all_documented SERIES/1 series.json
+}
+
+# others: all keys of the other JSON in the manual
+others() {
+	local section
+	for section in CENSUS SYSTEM DIFF SERIES BLOCKS DOCTOR; do documented "$section/1" heaptap-json.5; done | sed 's/.*\.//' | sort -u
+}
+
+# written FILE...: the keys that these parts of the source write
+written() {
+	grep -hoE '[a-z_]*json[a-z0-9_]*\([&a-z]+, "[a-z_0-9]+"|\\"[a-z_0-9]+\\":' "$@" | grep -oE '"[a-z_0-9]+(\\)?"' | tr -d '"\\' | sort -u
+}
+
+@test "json: each key that the source writes is in a page of the manual" {
+	others >"$BATS_TEST_TMPDIR/in_manual"
+	cd "$ROOT"
+	written user/census/*.c user/system/rows_json.c user/cli/doctor*.c user/report/{diff_print,series_print,report_blocks,report_hint}.c \
+		>"$BATS_TEST_TMPDIR/written"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/written")" -gt 150 ]
+	run comm -13 "$BATS_TEST_TMPDIR/in_manual" "$BATS_TEST_TMPDIR/written"
+	[ -z "$output" ] || { echo "in no page: $output"; return 1; }
+}
+
 # bats test_tags=full
 @test "report: the manual names no key that the source does not have" {
 	local key
 	for key in $(documented | sed 's/.*\.//' | sort -u); do
 		grep -qrE "\"$key\"" "$ROOT/user/report" "$ROOT/user/scan" || { echo "no such key: $key"; return 1; }
 	done
+	others >"$BATS_TEST_TMPDIR/others"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/others")" -gt 150 ]
+	while read -r key; do
+		grep -qrE "\"$key\\\\?\"" "$ROOT"/user/{report,scan,census,system,cli,source} || { echo "no such key: $key"; return 1; }
+	done <"$BATS_TEST_TMPDIR/others"
 }

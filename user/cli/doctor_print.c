@@ -4,30 +4,6 @@
 
 #include "user/lib/escape.h"
 
-/*
- * JSON, schema "heaptap-doctor/1": new keys may be added, none changes its meaning.
- * { "schema", "version", "kernel", "arch",
- *   "backend": "bpf" or "ptrace" or null, "reason": the backend in words, or why none works,
- *   "privileges": { "CAP_BPF": bool, "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE",
- *                   "CAP_DAC_READ_SEARCH" },
- *   "features": { "bpf": bool, "ring_buffer", "uprobes", "perf_uprobes", "uprobe_multi",
- *                 "multi_pid_filter", "cookie", "safe_uretprobes" }   null = could not be tried,
- *   "settings": { "lockdown": text, "ptrace_scope": N, "perf_event_paranoid": N,
- *                 "unprivileged_bpf_disabled": N, "memlock_bytes": N (null = no limit), "seccomp": 0 | 1 | 2,
- *                 "user_namespace": bool, "proc_mem_force_override": text }   null = not to be seen,
- *   "libc": null | { object },
- *   "targets": [ { "pid", "comm", "exe", "is_32bit", "uid", "threads", "seccomp", "pid_namespace_depth",
- *                  "tracer_pid": N | null, "readable": bool, "inline": null | "in use" |
- *                  "left behind" | "unknown" (code of --backend inline), "objects": [ { object } ] } ],
- *   "targets_left_out": N,
- *   "breakpoints": { "processes_read": N, "processes_unread": N, "heaptap_pid": N | null (traces by BPF now),
- *                    "processes": [ { "pid", "comm", "count": N, "function": the first one, "path": its file,
- *                                     "left_behind": bool (nobody is known to trace it) } ] },
- *   "help": [ commands ] }
- * object: { "path", "kind": "glibc" | ... | null, "functions": N, "build_id": hex | null,
- *           "debug_file": path | null, "has_symbols": bool }
- */
-
 static const struct {
 	const char *key, *title;
 } groups[NR_DOCTOR_GROUPS] = {
@@ -168,7 +144,7 @@ void doctor_print_text(FILE *out, const struct doctor *d)
 	}
 }
 
-/* ---- JSON ---- */
+/* ---- JSON: heaptap-json(5) ---- */
 
 static void json_text(FILE *out, const char *key, const char *text)
 {

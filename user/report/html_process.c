@@ -4,15 +4,18 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
+#include "user/report/estimate.h"
 #include "user/report/html_slices.h"
 #include "user/report/own_code.h"
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
+#include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
 
 /* The callers of a process, in the order of the report. */
@@ -300,6 +303,19 @@ static void write_histograms(struct json *j, const struct report *r, const struc
 	json_array_end(j);
 }
 
+/* Growth, if the text tells of it. */
+static void write_rose(struct json *j, const struct report_process *p)
+{
+	struct trend_growth g;
+	char text[sizeof(REPORT_ROSE) + 2 * sizeof(struct human)];
+
+	if (!report_rose(p, &g))
+		return;
+	snprintf(text, sizeof(text), REPORT_ROSE, estimate_bytes(p->heap, g.before).text,
+		 estimate_bytes(p->heap, g.after).text);
+	json_string(j, "rose", text);
+}
+
 int html_process(struct json *j, struct html_tables *t, const struct report *r,
 		 const struct report_process *p)
 {
@@ -311,6 +327,7 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 		err = report_json_process(j, r, p, &c.ids);
 	if (!err)
 		err = report_json_threads(j, p);
+	write_rose(j, p);
 	if (!err)
 		err = html_process_write_callers(j, t, p, &c);
 	if (!err)

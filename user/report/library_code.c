@@ -35,9 +35,10 @@ bool library_is_file(const char *path)
 
 bool library_is_interpreter(const char *path)
 {
-	static const char *const begins[] = { "python",	    "libpython", "libffi.so",	 "node", "nodejs",
-					      "libnode.so", "java",	 "libjvm.so",	 "php",	 "ruby",
-					      "libruby",    "dotnet",	 "libcoreclr.so" };
+	static const char *const begins[] = { "python",	   "libpython",	   "libffi.so", "node",
+					      "nodejs",	   "libnode.so",   "java",	"libjli.so",
+					      "libjvm.so", "php",	   "ruby",	"libruby",
+					      "dotnet",	   "libcoreclr.so" };
 
 	return BEGINS(path_name(path), begins) || strstr(path, "/lib-dynload/");
 }
@@ -81,8 +82,9 @@ static bool library_is_rust_impl(const char *name)
 static bool library_is_cpp(const char *name)
 {
 	static const char *const begins[] = {
-		"std::",	"__gnu_cxx::", "v8::",	"node::",	"Builtins_",
-		"__cxxabiv1::", "boost::",     "abi::", "operator new", "operator delete"
+		"std::",	"__gnu_cxx::",	   "v8::",	  "node::",
+		"Builtins_",	"__cxxabiv1::",	   "boost::",	  "abi::",
+		"operator new", "operator delete", "os::malloc(", "os::realloc(", /* of Java */
 	};
 
 	return BEGINS(name, begins);

@@ -141,6 +141,32 @@ static int own_look_outside(const struct own_search *s, u32 i, u32 number, const
 }
 
 /*
+ * The program that starts an interpreter in a library, ruby, says nothing: if *@out is in it, take the innermost
+ * function of that library that has a name.
+ */
+static int own_look_started(const struct own_search *s, struct own_code *out)
+{
+	const u32 end = out->symbol->function && !own_is_main(out->symbol->function) ? 0 : out->frame;
+	u32 number = 0;
+	int err = 1;
+
+	for (u32 i = 0; i < end && err > 0; i++) {
+		const struct module *m = module_get(s->report->modules, s->stack->frames[i].module);
+		const struct symbol *symbols;
+		size_t nr;
+
+		err = report_symbols(s->report, s->stack->frames[i], &symbols, &nr);
+		if (!err)
+			err = m && !own_is_program(s, m) && library_is_interpreter(m->path)
+				      ? own_look_outside(s, i, number, symbols, nr, out)
+				      : 0;
+		err = err < 0 ? err : !err;
+		number += (u32)nr;
+	}
+	return err < 0 ? err : 0;
+}
+
+/*
  * An interpreter allocates for the code that it runs. If *@out is in one, take the function that a perf map names, or
  * the extension in compiled code that called the interpreter: an object that it asked for is its own.
  */
@@ -164,14 +190,14 @@ static int own_look_interpreted(struct own_search *s, struct own_code *out)
 		m = module_get(s->report->modules, ref.module);
 		if (!m && symbols->function && !code_ref_is_folded(ref)) {
 			*out = (struct own_code){ ref, symbols, i, 0, number };
-			break;
+			return 0;
 		}
 		if (m && !runs_code && !library_is_interpreter(m->path))
 			err = own_look_outside(s, i, number, symbols, nr, out);
 		runs_code |= library_runs_code(symbols[nr - 1].function);
 		number += (u32)nr;
 	}
-	return err < 0 ? err : 0;
+	return err ? err < 0 ? err : 0 : own_look_started(s, out);
 }
 
 int own_code_find(const struct report *r, const struct report_process *p, u64 id, struct own_code *out)

@@ -18,8 +18,8 @@ struct own_code {
 /*
  * Find the place of the stack @id of @p. Left out are the libraries of languages, files of the C library, and wrappers
  * of the allocator, by name or by structure. Where the place is in an interpreter, it is the innermost function that a
- * perf map names, if there is one. If nothing is left: the innermost frame of the program's file, or else the
- * innermost one. May block on disk I/O. 0, -ENOMEM or -ECANCELED.
+ * perf map names, if there is one, and not in the program that only starts it. If nothing is left: the innermost frame
+ * of the program's file, or else the innermost one. May block on disk I/O. 0, -ENOMEM or -ECANCELED.
  */
 int own_code_find(const struct report *r, const struct report_process *p, u64 id,
 		  struct own_code *out) __must_check;

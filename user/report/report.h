@@ -103,8 +103,8 @@ struct report {
 	struct report_window window;
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
-	/* The report ends before the trace does; its processes are of another machine or time; are still traced. */
-	bool is_broken_off, is_elsewhere, goes_on;
+	/* The trace goes on behind it; its processes are of another machine or time; are traced; may be scanned. */
+	bool is_broken_off, is_elsewhere, goes_on, may_be_scanned;
 	bool is_short; /* there was no memory for more: without names, and the text without most callers */
 
 	/* Processes. */

@@ -18,6 +18,7 @@
 #include "user/report/report_libraries.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
+#include "user/report/report_verdict.h"
 #include "user/report/wrappers.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
@@ -26,7 +27,6 @@
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/timeline.h"
-#include "user/heap/trend.h"
 #include "user/lib/path.h"
 
 #define HOUR_NS (3600 * 1000000000ULL)
@@ -256,15 +256,14 @@ static bool live_an_hour_ago(const struct report *r, const struct heap *h, u64 *
 	return is_known;
 }
 
-/* A short run shows no growth, nor does one whose numbers read the same. */
+/* A short run shows no growth. */
 void text_growth(struct text *t, const struct report_process *p, const char *before)
 {
 	u64 live = heap_totals(p->heap).live_bytes, then;
 	bool has_hour = live_an_hour_ago(t->report, p->heap, &then);
 	struct trend_growth g;
-	bool rose = p->trend && heap_growth(p->heap, p->trend, &g) && trend_permille(&g) > 0;
+	bool rose = report_rose(p, &g);
 
-	rose = rose && (IS_AGENT || strcmp(human_bytes(g.before).text, human_bytes(g.after).text) != 0);
 	if (!rose && !has_hour)
 		return;
 	fputs(before, t->out);
@@ -272,8 +271,8 @@ void text_growth(struct text *t, const struct report_process *p, const char *bef
 	if (has_hour)
 		report_text_details_item(t, "%s in the last hour", human_change((s64)(live - then)).text);
 	if (rose)
-		report_text_details_item(t, "the low-water mark rose from %s to %s",
-					 human_bytes(g.before).text, human_bytes(g.after).text);
+		report_text_details_item(t, REPORT_ROSE, estimate_bytes(p->heap, g.before).text,
+					 estimate_bytes(p->heap, g.after).text);
 	line_end(t);
 }
 

@@ -316,7 +316,7 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 	return err;
 }
 
-static void verdict_missing(struct report_verdict *v, const struct report_process *p)
+static void verdict_missing(struct report_verdict *v, const struct report *r, const struct report_process *p)
 {
 	static const char prefix[] = "no leak verdict: ";
 	const char *why = p->no_verdict ? p->no_verdict
@@ -327,6 +327,8 @@ static void verdict_missing(struct report_verdict *v, const struct report_proces
 	if (!strncmp(why, prefix, sizeof(prefix) - 1))
 		why += sizeof(prefix) - 1;
 	verdict_add(v, "%s%s", prefix, escape_buf(text, sizeof(text), why));
+	if (!IS_AGENT && !p->no_verdict && !p->leaks && r->may_be_scanned && !p->target->has_exited)
+		verdict_add(v, " (heaptap scan %d does that)", (int)p->target->pid);
 	v->nr_bad = strlen(v->text) - v->bad_at;
 }
 
@@ -357,8 +359,9 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	more = g.after - g.before;
 	if (more < MIN_GROWTH || trend_permille(&g) < GROWTH_PERMILLE)
 		return 0;
-	verdict_add(v, "; grows by %s/min",
-		    human_bytes((u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
+	verdict_add(
+		v, "; grows by %s/min",
+		estimate_bytes(p->heap, (u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
 	err = verdict_find_place(&holder, r, p, rows, nr, verdict_grown);
 	/* A leak that grows is named once. */
 	if (!err && *holder.place && !strstr(v->text + v->bad_at, holder.place))
@@ -411,7 +414,7 @@ int report_verdict(struct report_verdict *v, const struct report *r, const struc
 		return 0;
 	}
 	if (!p->leaks || !p->leaks->has_verdict) {
-		verdict_missing(v, p);
+		verdict_missing(v, r, p);
 	} else if (leaks_all(p->leaks)->of[SCAN_DEFINITE].blocks) {
 		err = verdict_leaks(v, r, p, rows, nr);
 		err = err ? err : verdict_growth(v, r, p, rows, nr);

@@ -2,6 +2,10 @@
 /* The one sentence about a process that every output begins with. */
 #pragma once
 
+#include <string.h>
+
+#include "user/heap/heap_sample.h"
+#include "user/lib/human.h"
 #include "user/report/own_code.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
@@ -34,3 +38,14 @@ struct report_holder {
 
 int report_holder(struct report_holder *out, const struct report *r, const struct report_process *p,
 		  const struct report_row *rows, size_t nr) __must_check;
+
+/*
+ * Did the low-water mark of @p rise by more than the noise of samples, and so that its numbers read differently? And
+ * the words for it.
+ */
+#define REPORT_ROSE "the low-water mark rose from %s to %s"
+static inline bool report_rose(const struct report_process *p, struct trend_growth *g)
+{
+	return p->trend && heap_growth(p->heap, p->trend, g) && trend_permille(g) > 0 &&
+	       (IS_AGENT || strcmp(human_bytes(g->before).text, human_bytes(g->after).text) != 0);
+}

@@ -321,7 +321,7 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 	p->target->exit_status = status;
 	p->life = PROCESS_ENDED;
 	if (!IS_AGENT && !s->has_judged)
-		session_note_end(p);
+		session_note_end(s, p);
 	session_hide_unseen(s, p);
 	if (s->ops->forget)
 		s->ops->forget(s->source, pid);

@@ -77,7 +77,7 @@ static void session_ending_signal(char *text, size_t size, int sig)
 		snprintf(text, size, "ended by signal %d", sig);
 }
 
-void session_note_end(struct process *p)
+void session_note_end(const struct session *s, struct process *p)
 {
 	const struct scan_sum *of = p->judged.of;
 	const char *mark = HAS_SAMPLES && heap_sample_bytes(p->heap) ? "~" : "";
@@ -92,8 +92,9 @@ void session_note_end(struct process *p)
 		session_ending_signal(how, sizeof(how), WTERMSIG(status));
 	else if (!p->is_judged)
 		return;
-	used = (size_t)snprintf(p->end_note, sizeof(p->end_note),
-				"no leak verdict: %s, and its last state was not judged", how);
+	used = (size_t)snprintf(
+		p->end_note, sizeof(p->end_note), "no leak verdict: %s, and its last state was not judged%s",
+		how, p->target->is_started || s->ops->tracer ? "" : " (--backend ptrace judges it)");
 	if (!p->is_judged)
 		return;
 	snprintf(p->end_note + used, sizeof(p->end_note) - used, "; the verdict before that: %s%s",

@@ -16,8 +16,8 @@ void session_await_ends(struct session *s, struct launch **l, const struct launc
 /* @p has a new verdict: remember it. */
 void session_note_verdict(struct process *p);
 
-/* @p has ended: a verdict of before is none of its last state, and the report says so. */
-void session_note_end(struct process *p);
+/* @p has ended: a verdict of before is none of its last state, and the report says so, and what would have one. */
+void session_note_end(const struct session *s, struct process *p);
 
 /*
  * If @p has ended by itself with leaks, and its interpreter is known to drop objects before that: one sentence about

@@ -381,6 +381,8 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 					     (told && told->is_broken_off && told->is_broken_off(s->source)),
 			    .is_elsewhere = told || s->is_replayed,
 			    .goes_on = !told && !s->is_replayed && !s->stop_ns,
+			    .may_be_scanned = !IS_AGENT && !told && !s->is_replayed && !s->stop_ns &&
+					      s->options->scan != SCAN_NEVER,
 			    .modules = s->modules },
 	};
 	int err;

@@ -66,6 +66,12 @@ static void residence_read_process(struct session *s, struct process *p)
 	residence_add_up(&d->before);
 }
 
+void session_residence_at_end(struct session *s, struct process *p)
+{
+	if (p->residence && s->options->wants_residence)
+		residence_read_process(s, p);
+}
+
 static int residence_read_all(void *arg)
 {
 	struct session *s = arg;

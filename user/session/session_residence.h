@@ -15,6 +15,8 @@ void session_residence_begin(struct session *s, struct process *p);
 
 /* A report is about to be written: read the memory of each process that runs on this machine. None is stopped. */
 void session_residence_read(struct session *s);
+/* As session_residence_read(), of an attached process that is held at its end: the next report has that. */
+void session_residence_at_end(struct session *s, struct process *p);
 /* The report was written. */
 void session_residence_forget(struct session *s);
 

@@ -14,6 +14,7 @@
 #include "user/session/session_books.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_private.h"
+#include "user/session/session_residence.h"
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_span.h"
@@ -484,4 +485,6 @@ void session_scan_exiting(struct session *s, pid_t pid)
 		return;
 	p->has_last_verdict = p->marks.is_last = true;
 	scan_and_record(s, p, &o);
+	if (!IS_AGENT)
+		session_residence_at_end(s, p);
 }

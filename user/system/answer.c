@@ -250,9 +250,17 @@ u64 answer_elsewhere(const struct zoom_answer *f)
 
 void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
+	const struct scan_sum *of = f->sums.of;
 	size_t len;
 
 	system_answer_describe(f, text, size);
+	len = strlen(text);
+	/* A caller that holds most hides no other that leaks. */
+	if (f->kind != ANSWER_LEAKS && of[SCAN_DEFINITE].blocks)
+		snprintf(text + len, size - len, "; leaks %s, too",
+			 human_lost(f->distance ? "~" : "", of[SCAN_DEFINITE].bytes, of[SCAN_DEFINITE].blocks,
+				    of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
+				 .text);
 	len = strlen(text);
 	if (answer_elsewhere(f))
 		snprintf(text + len, size - len,

@@ -163,6 +163,30 @@ static void an_interpreter_allocates_for_its_code(void **state)
 	assert_false(library_is_interpreter("/usr/lib/python3/dist-packages/numpy/core/_multiarray.so"));
 }
 
+/* The interpreter is in a library: neither what starts it is the place nor a function of it without a name. */
+static void an_interpreter_is_no_program_that_starts_it(void **state)
+{
+	struct mapping two[] = { { .start = BASE, .end = BASE + 0x220, .bias = BASE },
+				 { .start = BASE + 0x220, .end = BASE + 0x10000, .bias = BASE } };
+
+	(void)state;
+	target.exe = "/usr/bin/ruby3.1";
+	assert_int_equal(module_add(modules, "/usr/lib/libruby-3.1.so.3.1.2", NULL, 0, &two[0].module), 0);
+	assert_int_equal(module_add(modules, target.exe, NULL, 0, &two[1].module), 0);
+	maps = (struct mapping_list){ two, 2, 0 };
+	add_stack(40, STACK_COMPLETE, 0x190, 0x130, 0x190, 0x888, 0x240);
+	is_named(40, "bare (libruby-3.1.so.3.1.2)");
+	add_stack(41, STACK_COMPLETE, 0x190, 0x160, 0x200, 0x888, 0x240);
+	is_named(41, "insert (list.c:77)");
+	add_stack(42, STACK_COMPLETE, 0x190, 0x888, 0x240);
+	is_named(42, "ruby3.1+0x888");
+	maps = (struct mapping_list){ &mapping, 1, 0 };
+	assert_true(library_is_interpreter("/usr/lib/jvm/java-17/lib/libjli.so"));
+	assert_true(library_is_function(
+		&(struct symbol){ "os::malloc(unsigned long, MEMFLAGS)", NULL, 0, false }));
+	assert_false(library_is_function(&(struct symbol){ "os::process::start()", NULL, 0, false }));
+}
+
 /* An object that an extension in compiled code asks for is the extension's. */
 static void an_interpreter_allocates_for_its_extensions(void **state)
 {
@@ -208,6 +232,7 @@ int main(void)
 					    TEST(libraries_and_named_wrappers_are_left_out),
 					    TEST(an_interpreter_allocates_for_its_code),
 					    TEST(an_interpreter_allocates_for_its_extensions),
+					    TEST(an_interpreter_is_no_program_that_starts_it),
 					    TEST(wrappers_are_found_by_structure) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,13 +62,20 @@ static void growth_of_last_hour(void **state)
 	has("-1,928 B in the last hour");
 }
 
-/* The line of a heap whose low-water mark went from @before to @after. */
-static void write_trend(u64 before, u64 after)
+/* Do text and page say that the low-water mark, which went from @before to @after, rose? */
+static void check_trend(u64 before, u64 after, const char *rise)
 {
+	int (*const formats[])(FILE *, const struct report *) = { report_text, report_html };
 	struct trend trend = { .slot_ns = SECOND_NS, .nr = 3, .least = { before, before, after } };
 
 	process.trend = &trend;
-	write_report(report_text);
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		write_report(formats[i]);
+		if (rise)
+			has(rise);
+		else
+			lacks("mark rose from");
+	}
 	process.trend = NULL;
 }
 
@@ -76,15 +83,23 @@ static void growth_that_can_be_read(void **state)
 {
 	(void)state;
 	alloc("malloc", 0x1000, 5000, 100);
-	write_trend(8965325, 8965326);
-	lacks("rose from");
-	write_trend(8965325, 8965325);
-	lacks("rose from");
+	check_trend(8965325, 8965326, NULL);
+	check_trend(8965325, 8965325, NULL);
 	/* 0.1 %, and both are 8.55 MiB. */
-	write_trend(8961000, 8970000);
-	lacks("rose from");
-	write_trend(8965325, 9100000);
-	has("the low-water mark rose from 8.55 MiB to 8.68 MiB");
+	check_trend(8961000, 8970000, NULL);
+	/* Less than 0.1 %, and they read differently. */
+	check_trend(8965000, 8971000, NULL);
+	check_trend(8965325, 9100000, "the low-water mark rose from 8.55 MiB to 8.68 MiB");
+}
+
+/* One block stands for 200: what is 8.68 MiB now may have been that before. */
+static void growth_within_noise(void **state)
+{
+	(void)state;
+	heap_set_sample(heap, 1 << 20);
+	alloc("malloc", 0x1000, 5000, 100);
+	check_trend(8965325, 9100000, NULL);
+	check_trend(8965325, 9000000000, "the low-water mark rose from ~8.55 MiB to ~8.38 GiB");
 }
 
 /* The callers of a row are its innermost two functions. A function without a name is shown as an offset. */
@@ -168,6 +183,11 @@ static void text_head(void **state)
 	process.allocators = allocators;
 	process.nr_allocators = 2;
 	report.options.width = 100;
+	write_report(report_text);
+	report.may_be_scanned = true;
+	write_report(report_text);
+	starts("no leak verdict: the memory was not searched (heaptap scan 1234 does that);\n");
+	report.may_be_scanned = false;
 	write_report(report_text);
 	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks, most of it from grow\n"
 	       "    (vec.h:7)\n"
@@ -621,6 +641,7 @@ int main(void)
 		TEST(json_numbers),
 		TEST(growth_of_last_hour),
 		TEST(growth_that_can_be_read),
+		TEST(growth_within_noise),
 		TEST(callers),
 		TEST(json_stacks),
 		TEST(hostile_names_are_escaped),

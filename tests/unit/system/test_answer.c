@@ -56,6 +56,22 @@ static void growth_in_no_block(void **state)
 	assert_int_equal(answer_elsewhere(&f), 0);
 }
 
+/* A cache that is larger hides no leak. */
+static void leaks_beside_what_is_held(void **state)
+{
+	struct zoom_answer f = { .kind = ANSWER_HELD, .bytes = 4 * MIB, .blocks = 99, .where = "remember" };
+
+	(void)state;
+	assert_string_equal(words(&f), "holds 4.00 MiB in 99 blocks, still reachable: remember");
+	f.sums.of[SCAN_DEFINITE] = (struct scan_sum){ 7, 700 };
+	f.sums.of[SCAN_INDIRECT] = (struct scan_sum){ 2, 50 };
+	assert_string_equal(words(&f),
+			    "holds 4.00 MiB in 99 blocks, still reachable: remember; leaks 700 B in 7 "
+			    "blocks, and with them 50 B in 2, too");
+	f.kind = ANSWER_LEAKS;
+	assert_string_equal(words(&f), "leaks 4.00 MiB in 99 blocks: remember");
+}
+
 /* The growth since the last answer decides who is named. The bytes and the blocks are all that this caller holds. */
 static void bytes_and_blocks_are_of_one_moment(void **state)
 {
@@ -92,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_in_no_block),
+		cmocka_unit_test(leaks_beside_what_is_held),
 		cmocka_unit_test(bytes_and_blocks_are_of_one_moment),
 	};
 

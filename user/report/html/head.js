@@ -184,9 +184,7 @@ function showAbout(process) {
 		["Freed", plural(data.totals.frees, "block") + (data.totals.unknown_frees
 			? `, and ${count(data.totals.unknown_frees)} that heaptap never saw allocated` : "")],
 		["Failed", data.totals.failed_allocs && plural(data.totals.failed_allocs, "allocation")],
-		["Growth", data.growth && data.growth.after_bytes > data.growth.before_bytes &&
-			bytes(data.growth.before_bytes) !== bytes(data.growth.after_bytes) &&
-			`the low-water mark rose from ${bytes(data.growth.before_bytes)} to ${bytes(data.growth.after_bytes)}`],
+		["Growth", data.rose],
 		["Leak scan", scan && `${bytes(scan.scanned_bytes)} scanned, the process stopped for ${duration(scan.pause_ns)}`],
 		["Releases", data.checked ? "checked" : "not checked"],
 	].filter(r => r[1]);
