@@ -27,7 +27,7 @@ struct census_options {
 #define CENSUS_PAUSE_NS 2000000000ULL
 
 /* The allocators whose books are read, for messages. */
-#define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc"
+#define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc, tcmalloc"
 
 /*
  * Has the process @pid, whose words have @word_size bytes, an allocator for a census? Nothing is stopped. *@name is
