@@ -36,7 +36,7 @@ struct census_allocator {
 };
 
 /* The allocators whose books are read, for messages. */
-#define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc"
+#define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc, tcmalloc"
 
 /*
  * Has the process @pid, whose words have @word_size bytes, an allocator for a census? Nothing is stopped. *@name is
