@@ -181,7 +181,8 @@ static int list_all_books(struct census *c, struct census_blocks *found, u32 nr)
 	int err = 0;
 
 	for (u32 i = 1; i < nr; i++) {
-		u64 live = census_count_live(&found[i]).blocks, before = census_count_live(&found[most]).blocks;
+		u64 live = census_count_live(&found[i]).blocks,
+		    before = census_count_live(&found[most]).blocks;
 
 		if (live > before || (!before && !found[most].nr_segments && found[i].nr_segments))
 			most = i;
