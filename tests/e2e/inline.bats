@@ -881,12 +881,12 @@ time.sleep(1000)'
 	step "free 10"
 }
 
-# A program whose only page of code has the jumps: no rest of the mapping would tell which file a copy belongs to.
+# A program whose only page of code has the jumps: no mapping beside it would tell which file a copy belongs to.
 # bats test_tags=full
 @test "inline: pages that cannot be copied are named, and so is the program by --follow" {
-	start "$T/short" wait
+	start "$T/short-alone" wait
 	TARGET=$PID
-	wait_for says short ready
+	wait_for says short-alone ready
 	attached --backend inline --no-scan "$TARGET"
 	grep "stay mappings of the file" "$err"
 	run "$HEAPTAP" run -f --backend bpf --no-scan -- "$T/nothing"

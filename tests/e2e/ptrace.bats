@@ -283,6 +283,9 @@ overlaid() {
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
 	[ "$(field .functions.malloc)" -ge "$(awk '$2 == "calls" { print $4 }' "$out")" ]
 	"$T/trap_waits" start "$HEAPTAP" run -q -o /dev/null --format text -- "$T/trap_waits" still
+	[ "${HEAPTAP_BACKEND:-}" = ptrace ] ||
+		bash -c "trap '' TRAP; exec '$HEAPTAP' run -q -o /dev/null --format text -- true" 2>&1 |
+		grep -q 'it begins with SIGTRAP ignored'
 }
 
 @test "ptrace: signals that come at an instruction which must run all arrive, with what they carry" {

@@ -15,7 +15,7 @@ M32_FLAGS    := -m32 -idirafter /usr/include/$(ARCH)-linux-gnu
 
 # Each variant is built of these; a compiler that is not there is said, and its variant left out.
 VARIED  := leak leak_kinds order threads failed nothing exec stack_calls stack_random marked census tree
-PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_short.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/libnoloop.so $(T)/libbusy.so $(T)/custom-cet $(T)/glib_objects-nopie $(T)/spin-static $(T)/own_sampler-guarded $(T)/harsh-library
+PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_short.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/libnoloop.so $(T)/libbusy.so $(T)/custom-cet $(T)/glib_objects-nopie $(T)/spin-static $(T)/own_sampler-guarded $(T)/harsh-library $(T)/short-alone
 LINKED  := $(foreach v,static static-pie nopie stripped,$(VARIED:%=$(T)/%-$(v)))
 ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read text-differs)
 
@@ -36,6 +36,9 @@ endef
 
 $(T)/early: tests/targets/early.c $(T)/libearly.so
 	$(call target_rule,$(CC),-L$(T) -learly -Wl$(comma)-rpath$(comma)'$$ORIGIN')
+# No page of the file is mapped beside its code.
+$(T)/short-alone: tests/targets/short.cc
+	$(call target_rule,$(CXX),-pthread -Wl$(comma)-z$(comma)separate-code$(comma)-z$(comma)max-page-size=0x200000)
 $(T)/harsh-library: tests/targets/harsh.c $(T)/libharsh.so
 	$(call target_rule,$(CC),-DHAS_LIBRARY -L$(T) -lharsh -Wl$(comma)-rpath$(comma)'$$ORIGIN')
 $(T)/libpoison.so: tests/targets/libpoison.c

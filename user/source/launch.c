@@ -76,6 +76,16 @@ static bool find_start(struct launched *p)
 	return program_find_entry(&p->program, p->pid, is_32bit);
 }
 
+/* The kernel forgets that at the breakpoint at the entry point. */
+static void launch_warn_of_trap(pid_t pid)
+{
+	struct proc_status status;
+
+	if (!proc_read_status(&status, pid) && status.signals_ignored >> (SIGTRAP - 1) & 1)
+		warn("run: PID %d: it begins with SIGTRAP ignored, and has the default action of that signal here",
+		     pid);
+}
+
 /* A new image is stopped at its first instruction. If its dynamic linker runs first, follow that to the entry point. */
 static void new_image(const struct launch *l, struct launched *p)
 {
@@ -94,6 +104,8 @@ static void new_image(const struct launch *l, struct launched *p)
 		set_options(l, p->pid, 0);
 		return;
 	}
+	if (!IS_AGENT)
+		launch_warn_of_trap(p->pid);
 	set_options(l, p->pid, start_options);
 	err = program_follow_start(&p->program, &p->places, p->pid);
 	if (err) {
