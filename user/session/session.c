@@ -724,9 +724,13 @@ void session_stop(struct session *s)
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_look(s, s->processes[i]);
-	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!process_is_over(s->processes[i]))
-			s->ops->pause(s->source, s->processes[i]->target->pid);
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		if (process_is_over(s->processes[i]))
+			continue;
+		if (!IS_AGENT)
+			session_residence_stop(s, s->processes[i]);
+		s->ops->pause(s->source, s->processes[i]->target->pid);
+	}
 	s->stop_ns = session_source_ns(s);
 	s->nr_missing = source_report_missing(s->custom, s->fns, s->options->command);
 	s->ops->detach(s->source);

@@ -41,29 +41,43 @@ void session_residence_begin(struct session *s, struct process *p)
 		session_residence_free(p);
 }
 
-/* The memory of an attached process is compared; a child has that of its parent, and is not. */
+/* The memory of an attached process is compared; a child has that of its parent, and is not. NULL: it is not read. */
+static struct report_residence *residence_to_read(const struct session *s, struct process *p)
+{
+	if (process_is_over(p) || p->is_hidden || (!p->residence && !p->target->is_started) ||
+	    process_is_unwatched(p))
+		return NULL;
+	if (!p->residence)
+		p->residence = calloc(1, sizeof(*p->residence));
+	if (p->residence)
+		p->residence->sees_mappings = s->options->source.want_mmap;
+	return p->residence;
+}
+
 static void residence_read_process(struct session *s, struct process *p)
 {
-	bool is_glibc = true, is_attached = p->residence;
-	struct report_residence *d;
+	struct report_residence *d = residence_to_read(s, p);
+	bool is_glibc = true;
 
-	if (process_is_over(p) || p->is_hidden || (!is_attached && !p->target->is_started) ||
-	    process_is_unwatched(p))
-		return;
-	d = is_attached ? p->residence : calloc(1, sizeof(*d));
 	if (!d)
 		return;
-	p->residence = d;
-	d->sees_mappings = s->options->source.want_mmap;
 	d->allocator = p->target->nr_allocators ? p->target->allocators[0].kind : "";
 	for (size_t i = 0; i < p->target->nr_allocators; i++)
 		is_glibc &= !strcmp(p->target->allocators[i].kind, "glibc") ||
 			    !strcmp(p->target->allocators[i].kind, "libstdc++");
-	if (residence_look(&d->now, p->target->pid))
+	if (!d->now.rss && residence_look(&d->now, p->target->pid))
 		return;
 	residence_find_blocks(&d->now, d->before.rss ? &d->before : NULL, p->heap, is_glibc);
 	residence_add_up(&d->now);
 	residence_add_up(&d->before);
+}
+
+void session_residence_stop(struct session *s, struct process *p)
+{
+	struct report_residence *d = s->options->wants_residence ? residence_to_read(s, p) : NULL;
+
+	if (d && residence_look(&d->now, p->target->pid))
+		debug("residence: PID %d: read with the report", (int)p->target->pid);
 }
 
 void session_residence_at_end(struct session *s, struct process *p)
