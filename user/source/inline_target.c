@@ -35,7 +35,7 @@ enum { FEW_CPUS = 4 };
 /* Threads that are looked at, at an end; children of vfork() that end so, until the end of the process is not seen. */
 enum { MAX_LOOKED_AT = 512, MAX_ENDED = 256 };
 /* Parts of a ring, which has eight, or of several. The first one may have begun long ago. */
-enum { ENOUGH_PARTS = 2, URGENT_PARTS = 4 };
+enum { ENOUGH_PARTS = 2 };
 #define MAX_WAIT_NS (500ULL * 1000 * 1000)
 #define OWN_WAIT_NS (5ULL * 1000 * 1000 * 1000)
 #define END_WAIT_NS (100ULL * 1000 * 1000)
@@ -306,14 +306,13 @@ int inline_target_leave(struct inline_target *t)
 	return -EOPNOTSUPP;
 }
 
-enum inline_wish inline_target_wish(const struct inline_target *t)
+bool inline_target_needs_poll(const struct inline_target *t, u64 *nr_parts)
 {
-	u32 nr = t->rings ? rings_filled(t->rings) : 0;
-
-	if (t->rings && (nr >= URGENT_PARTS || t->shared->end == PIECE_ENDS || inline_room_wants(t) ||
-			 (t->stacks && inline_stacks_wants_look(t->stacks))))
-		return INLINE_WISH_NOW;
-	return nr >= ENOUGH_PARTS ? INLINE_WISH_READ : INLINE_WISH_NOTHING;
+	if (!t->rings)
+		return false;
+	*nr_parts += __atomic_load_n(&t->shared->nr_parts, __ATOMIC_RELAXED);
+	return rings_filled(t->rings) >= ENOUGH_PARTS || t->shared->end == PIECE_ENDS ||
+	       inline_room_wants(t) || (t->stacks && inline_stacks_wants_look(t->stacks));
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "user/inject/guard.h"
-#include "user/source/inline_waker.h"
 #include "user/source/probe_taker.h"
 #include "user/source/sample_pace.h"
 #include "user/source/source.h"
@@ -106,8 +105,8 @@ void inline_target_take_out(struct inline_target *t);
  */
 int inline_target_leave(struct inline_target *t) __must_check;
 
-/* How much it needs the reader of its rings. */
-enum inline_wish inline_target_wish(const struct inline_target *t);
+/* Should heaptap's reader wake? Adds to *@nr_parts the parts of its rings that were filled so far. */
+bool inline_target_needs_poll(const struct inline_target *t, u64 *nr_parts);
 
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;

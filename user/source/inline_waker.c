@@ -14,36 +14,46 @@
 #include "user/lib/thread.h"
 
 /*
- * For a while after a ring was half full, the thread looks more often. Each look takes the CPU from somebody: at the
- * rate of a busy server there are a thousand a second.
+ * Each look takes the CPU from somebody, some 20 us on a virtual machine: one a millisecond will do until more than so
+ * many parts are filled between two of them.
  */
-enum { BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64, STACK_BYTES = 256 * 1024 };
+enum { BUSY_WAKE_NS = 150 * 1000, MANY_PARTS = 2, STACK_BYTES = 256 * 1024 };
+
+u64 inline_waker_pause(u64 pause_ns, u64 longest_ns, u64 nr_parts)
+{
+	if (nr_parts > MANY_PARTS)
+		return pause_ns / 2 > BUSY_WAKE_NS ? pause_ns / 2 : (u64)BUSY_WAKE_NS;
+	if (nr_parts < MANY_PARTS)
+		return 2 * pause_ns < longest_ns ? 2 * pause_ns : longest_ns;
+	return pause_ns;
+}
 
 static void *wake_reader(void *ctx)
 {
 	struct inline_waker *w = ctx;
 	struct courtesy_hurry hurry;
-	u32 busy_looks = 0;
+	u64 pause_ns = w->look_ns, nr_parts, nr_before = 0;
 
 	courtesy_hurry(&hurry, COURTESY_FIRST);
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
-		enum inline_wish wish;
+		bool needs_poll;
 
-		clock_pause(busy_looks ? BUSY_WAKE_NS : w->look_ns, UINT64_MAX);
-		wish = w->wish(w->ctx);
-		busy_looks = wish == INLINE_WISH_NOW ? BUSY_LOOKS : busy_looks - !!busy_looks;
-		if (wish && eventfd_write(w->event_fd, 1))
+		clock_pause(pause_ns, UINT64_MAX);
+		needs_poll = w->needs_poll(w->ctx, &nr_parts);
+		pause_ns = inline_waker_pause(pause_ns, w->look_ns, nr_parts - nr_before);
+		nr_before = nr_parts;
+		if (needs_poll && eventfd_write(w->event_fd, 1))
 			break;
 	}
 	return NULL;
 }
 
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, enum inline_wish (*wish)(void *ctx),
-		      void *ctx)
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
+		      bool (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	*w = (struct inline_waker){ .wish = wish, .ctx = ctx, .look_ns = look_ns };
+	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx, .look_ns = look_ns };
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->event_fd < 0 || w->wait_fd < 0 || epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, w->event_fd, &ev) ||

@@ -6,18 +6,11 @@
 
 #include "user/lib/types.h"
 
-/* The bits of one wish are among those of a greater one. */
-enum inline_wish {
-	INLINE_WISH_NOTHING = 0,
-	INLINE_WISH_READ = 1, /* rings have enough records to be worth a wake-up */
-	INLINE_WISH_NOW = 3,  /* they fill, or something else waits for the reader */
-};
-
 struct inline_waker {
-	/* Asked by the waker's own thread. */
-	enum inline_wish (*wish)(void *ctx);
+	/* Should rings be read? And how many parts of them were filled so far. Asked by the waker's own thread. */
+	bool (*needs_poll)(void *ctx, u64 *nr_parts);
 	void *ctx;
-	u64 look_ns; /* how often it is asked */
+	u64 look_ns; /* how often it is asked, at least */
 	pthread_t thread;
 	bool has_thread, is_ending;
 	int event_fd; /* owned */
@@ -25,14 +18,17 @@ struct inline_waker {
 };
 
 /* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns, enum inline_wish (*wish)(void *ctx),
-		      void *ctx) __must_check;
+int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
+		      bool (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx) __must_check;
 
 /*
  * Make the thread, if there is none. Not before heaptap has given up what tracing does not need: capabilities belong to
  * each thread by itself. 0 or -EAGAIN.
  */
 int inline_waker_start(struct inline_waker *w) __must_check;
+
+/* The pause between two looks, after one of @pause_ns in which @nr_parts were filled. */
+u64 inline_waker_pause(u64 pause_ns, u64 longest_ns, u64 nr_parts);
 
 /* The reader polls now: forget what has woken it. */
 void inline_waker_seen(const struct inline_waker *w);

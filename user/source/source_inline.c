@@ -131,18 +131,18 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 /* ---- waking ---- */
 
-static enum inline_wish any_wish(void *ctx)
+static bool any_needs_poll(void *ctx, u64 *nr_parts)
 {
 	struct inline_source *s = ctx;
-	enum inline_wish wish;
+	bool is_any;
 
+	*nr_parts = 0;
 	pthread_mutex_lock(&s->lock);
-	wish = inline_limits_turn(&s->turn, s->targets, s->nr_targets) ? INLINE_WISH_NOW
-								       : INLINE_WISH_NOTHING;
-	for (size_t i = 0; i < s->nr_targets && wish != INLINE_WISH_NOW; i++)
-		wish |= inline_target_wish(s->targets[i]);
+	is_any = inline_limits_turn(&s->turn, s->targets, s->nr_targets);
+	for (size_t i = 0; i < s->nr_targets; i++)
+		is_any |= inline_target_needs_poll(s->targets[i], nr_parts);
 	pthread_mutex_unlock(&s->lock);
-	return wish;
+	return is_any;
 }
 
 /* ---- life ---- */
@@ -181,7 +181,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
 					options->sample_bytes >= FEW_SAMPLES ? RARE_LOOK_NS : LOOK_NS,
-					any_wish, s);
+					any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;

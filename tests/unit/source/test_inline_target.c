@@ -14,6 +14,7 @@
 
 #include "bpf/event.h"
 #include "user/inject/rings.h"
+#include "user/source/inline_waker.h"
 
 enum { RING = 7, NR_PLACES = RING + 1, TID_WORD = 4, BEFORE_STACK = 150, NR_RECORDS = 400 };
 
@@ -152,34 +153,54 @@ static void test_many_at_once(void **state)
 	world_fini(&w, places);
 }
 
-/* A wake-up of the reader takes the CPU from somebody: a quarter of a ring is worth that, and half of one is urgent. */
-static void test_wishes(void **state)
+/* A wake-up of the reader takes the CPU from somebody: a quarter of a ring is worth that. */
+static void test_wakes(void **state)
 {
 	struct world w;
 	struct piece_place *places = world_init(&w);
 	const struct sink sink = { .ctx = &w, .record = note_tid };
+	u64 nr = 0;
 
 	(void)state;
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	assert_false(inline_target_needs_poll(&w.t, &nr));
 	w.t.shared->nr_parts = PIECE_RING_RECORDS / 4 / PIECE_RING_PART - 1;
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	assert_false(inline_target_needs_poll(&w.t, &nr));
 	w.t.shared->nr_parts++;
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_READ);
-	w.t.shared->nr_parts = PIECE_RING_RECORDS / 2 / PIECE_RING_PART;
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOW);
+	nr = 7;
+	assert_true(inline_target_needs_poll(&w.t, &nr));
+	assert_int_equal(nr, 7 + PIECE_RING_RECORDS / 4 / PIECE_RING_PART);
 	assert_int_equal(inline_target_poll(&w.t, &sink, false), 0);
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOTHING);
+	assert_false(inline_target_needs_poll(&w.t, &nr));
 	/* Somebody waits for more than room. */
 	w.t.shared->end = PIECE_ENDS;
-	assert_int_equal(inline_target_wish(&w.t), INLINE_WISH_NOW);
+	assert_true(inline_target_needs_poll(&w.t, &nr));
 	world_fini(&w, places);
+}
+
+/* The waker looks once a millisecond beside a busy server, and more often only where rings fill between two looks. */
+static void test_pauses(void **state)
+{
+	const u64 longest = 1000000;
+	u64 pause = longest;
+
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		pause = inline_waker_pause(pause, longest, i % 3);
+	assert_int_equal(pause, longest);
+	for (int i = 0; i < 9; i++)
+		pause = inline_waker_pause(pause, longest, 3);
+	assert_true(pause > 0 && pause < longest / 4);
+	assert_int_equal(inline_waker_pause(pause, longest, 2), pause);
+	for (int i = 0; i < 9; i++)
+		pause = inline_waker_pause(pause, longest, 1);
+	assert_int_equal(pause, longest);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread),
-					    cmocka_unit_test(test_many_at_once),
-					    cmocka_unit_test(test_wishes) };
+					    cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_wakes),
+					    cmocka_unit_test(test_pauses) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
