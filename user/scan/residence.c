@@ -52,6 +52,7 @@ struct resident_mapping {
 	bool is_thread, has_ended; /* looks like the stack of a thread, which has ended */
 	u64 rss, swapped, huge, allocator; /* bytes; the last ones are a part of rss */
 	u64 live;			   /* bytes of live blocks that begin here, also without a page */
+	u64 older;			   /* resident bytes of the mappings that were there before */
 };
 
 /* ---- reading ---- */
@@ -302,6 +303,15 @@ static int residence_count_block(void *ctx, const struct heap_block *block)
 	return 0;
 }
 
+/* Pages that exist of blocks, at most. Older pages lie where no block is, as far as there is room. */
+static u64 residence_of_blocks(const struct resident_mapping *m)
+{
+	u64 size = m->end - m->start, room = size > m->allocator ? size - m->allocator : 0;
+	u64 older = m->older < room ? m->older : room;
+
+	return m->rss > older ? m->rss - older : 0;
+}
+
 /* Of what was counted in it, make what belongs to the allocator. */
 static void residence_settle(struct residence *r, size_t i, bool has_own_mappings)
 {
@@ -310,8 +320,10 @@ static void residence_settle(struct residence *r, size_t i, bool has_own_mapping
 
 	if (m->part == RESIDENT_SHARED || m->part == RESIDENT_FILES)
 		m->allocator = 0;
-	else if (is_whole || m->allocator > m->rss)
+	else if (is_whole)
 		m->allocator = m->rss;
+	else if (m->allocator > residence_of_blocks(m))
+		m->allocator = residence_of_blocks(m);
 }
 
 void residence_find_blocks(struct residence *now, struct residence *before, const struct heap *heap,
@@ -320,6 +332,12 @@ void residence_find_blocks(struct residence *now, struct residence *before, cons
 	struct residence_blocks b = { .r = now, .heap = heap, .page = (u64)sysconf(_SC_PAGESIZE) };
 	int err = heap_for_each_block(heap, residence_count_block, &b);
 
+	for (size_t i = 0; before && i < before->nr_maps; i++) {
+		size_t k = residence_search(now, before->maps[i].start);
+
+		if (k < now->nr_maps && now->maps[k].start < before->maps[i].end)
+			now->maps[k].older += before->maps[i].rss;
+	}
 	for (size_t i = 0; !err && i < now->nr_maps; i++)
 		residence_settle(now, i, has_own_mappings);
 	for (size_t i = 0; before && i < before->nr_maps; i++) {
