@@ -87,6 +87,8 @@ struct stop_mask {
 
 static bool stop_read_mask(struct stop_mask *mask, pid_t tid)
 {
+	/* memcheck does not know that ptrace() writes it. */
+	*mask = (struct stop_mask){ 0 };
 	return !ptrace(PTRACE_GETSIGMASK, tid, (void *)sizeof(*mask), mask);
 }
 
