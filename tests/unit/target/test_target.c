@@ -421,7 +421,7 @@ static void find_by_name(void **state)
 	assert_int_equal(nr, 1);
 	free(pids);
 	assert_int_equal(target_find("a_program_with", &pids, &nr), -ESRCH);
-	assert_int_equal(target_find("x", &pids, &nr), -ESRCH);
+	assert_int_equal(target_find("name_that_is_long", &pids, &nr), -ESRCH);
 	/* A path means the file. */
 	assert_int_equal(target_find(path, &pids, &nr), 0);
 	assert_int_equal(nr, 2);
