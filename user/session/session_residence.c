@@ -32,6 +32,13 @@ static int residence_look_before(void *arg)
 	return residence_look(&p->residence->before, p->target->pid);
 }
 
+static int residence_look_now(void *arg)
+{
+	const struct process *p = arg;
+
+	return residence_look(&p->residence->now, p->target->pid);
+}
+
 void session_residence_begin(struct session *s, struct process *p)
 {
 	if (!s->options->wants_residence || p->target->is_started)
@@ -76,7 +83,7 @@ void session_residence_stop(struct session *s, struct process *p)
 {
 	struct report_residence *d = s->options->wants_residence ? residence_to_read(s, p) : NULL;
 
-	if (d && residence_look(&d->now, p->target->pid))
+	if (d && session_aside(s, residence_look_now, p))
 		debug("residence: PID %d: read with the report", (int)p->target->pid);
 }
 
