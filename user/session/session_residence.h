@@ -17,7 +17,7 @@ void session_residence_begin(struct session *s, struct process *p);
 void session_residence_read(struct session *s);
 /* As session_residence_read(), of an attached process that is held at its end: the next report has that. */
 void session_residence_at_end(struct session *s, struct process *p);
-/* The events of @p end now: the next report has its memory of this moment, because it goes on. Events are read meanwhile. */
+/* The events of @p end now: the next report has its memory of this moment. Events are read meanwhile. */
 void session_residence_stop(struct session *s, struct process *p);
 /* The report was written. */
 void session_residence_forget(struct session *s);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "inline/record.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
@@ -15,32 +16,52 @@
 
 /*
  * Each look takes the CPU from somebody, some 20 us on a virtual machine: one a millisecond will do until more than so
- * many parts are filled between two of them.
+ * many parts are filled between two of them, and one in five if the parts of a whole second would fit in a ring.
  */
-enum { BUSY_WAKE_NS = 150 * 1000, MANY_PARTS = 2, STACK_BYTES = 256 * 1024 };
+enum { BUSY_WAKE_NS = 150 * 1000, CALM_NS = 5 * 1000 * 1000, MANY_PARTS = 2, STACK_BYTES = 256 * 1024 };
 
-u64 inline_waker_pause(u64 pause_ns, u64 longest_ns, u64 nr_parts)
+/* Is the second over, and was it a calm one? Many parts end a calm at once. */
+static void look_for_calm(struct inline_pace *p, u64 nr_parts)
 {
-	if (nr_parts > MANY_PARTS)
-		return pause_ns / 2 > BUSY_WAKE_NS ? pause_ns / 2 : (u64)BUSY_WAKE_NS;
+	enum { RING_PARTS = PIECE_RING_RECORDS / PIECE_RING_PART };
+
+	p->nr_parts += nr_parts;
+	p->passed_ns += p->pause_ns;
+	if (p->nr_parts < RING_PARTS && p->passed_ns < SECOND_NS)
+		return;
+	p->is_calm = p->nr_parts < RING_PARTS;
+	p->nr_parts = p->passed_ns = 0;
+}
+
+u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts)
+{
+	u64 longest_ns;
+
+	look_for_calm(p, nr_parts);
+	longest_ns = p->is_calm && p->look_ns < CALM_NS ? (u64)CALM_NS : p->look_ns;
 	if (nr_parts < MANY_PARTS)
-		return 2 * pause_ns < longest_ns ? 2 * pause_ns : longest_ns;
-	return pause_ns;
+		p->pause_ns *= 2;
+	else if (nr_parts > MANY_PARTS)
+		p->pause_ns = p->pause_ns / 2 > BUSY_WAKE_NS ? p->pause_ns / 2 : (u64)BUSY_WAKE_NS;
+	if (p->pause_ns > longest_ns)
+		p->pause_ns = longest_ns;
+	return p->pause_ns;
 }
 
 static void *wake_reader(void *ctx)
 {
 	struct inline_waker *w = ctx;
 	struct courtesy_hurry hurry;
-	u64 pause_ns = w->look_ns, nr_parts, nr_before = 0;
+	struct inline_pace pace = { .look_ns = w->look_ns, .pause_ns = w->look_ns };
+	u64 nr_parts, nr_before = 0;
 
 	courtesy_hurry(&hurry, COURTESY_FIRST);
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
 		bool needs_poll;
 
-		clock_pause(pause_ns, UINT64_MAX);
+		clock_pause(pace.pause_ns, UINT64_MAX);
 		needs_poll = w->needs_poll(w->ctx, &nr_parts);
-		pause_ns = inline_waker_pause(pause_ns, w->look_ns, nr_parts - nr_before);
+		inline_waker_pause(&pace, nr_parts - nr_before);
 		nr_before = nr_parts;
 		if (needs_poll && eventfd_write(w->event_fd, 1))
 			break;

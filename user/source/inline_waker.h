@@ -10,7 +10,7 @@ struct inline_waker {
 	/* Should rings be read? And how many parts of them were filled so far. Asked by the waker's own thread. */
 	bool (*needs_poll)(void *ctx, u64 *nr_parts);
 	void *ctx;
-	u64 look_ns; /* how often it is asked, at least */
+	u64 look_ns; /* how often it is asked, at least, unless the targets are calm */
 	pthread_t thread;
 	bool has_thread, is_ending;
 	int event_fd; /* owned */
@@ -27,8 +27,15 @@ int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
  */
 int inline_waker_start(struct inline_waker *w) __must_check;
 
-/* The pause between two looks, after one of @pause_ns in which @nr_parts were filled. */
-u64 inline_waker_pause(u64 pause_ns, u64 longest_ns, u64 nr_parts);
+/* How often to look. Begins with the same time in both of the first words, and zeros. */
+struct inline_pace {
+	u64 look_ns, pause_ns;	 /* the longest pause while targets work; the one now */
+	u64 passed_ns, nr_parts; /* of this second */
+	bool is_calm;		 /* the last second was */
+};
+
+/* @nr_parts were filled in the last pause. Returns the next one. */
+u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts);
 
 /* The reader polls now: forget what has woken it. */
 void inline_waker_seen(const struct inline_waker *w);

@@ -177,23 +177,40 @@ static void test_wakes(void **state)
 	world_fini(&w, places);
 }
 
-/* The waker looks once a millisecond beside a busy server, and more often only where rings fill between two looks. */
+static u64 test_pause_after(struct inline_pace *p, int nr_looks, u64 nr_parts)
+{
+	for (int i = 1; i < nr_looks; i++)
+		inline_waker_pause(p, nr_parts);
+	return inline_waker_pause(p, nr_parts);
+}
+
+/*
+ * The waker looks once a millisecond beside a busy server, more often only where rings fill between two looks, and
+ * less often where a second would fit in a ring.
+ */
 static void test_pauses(void **state)
 {
-	const u64 longest = 1000000;
-	u64 pause = longest;
+	enum { RING_PARTS = PIECE_RING_RECORDS / PIECE_RING_PART };
+	const u64 look = 1000000;
+	struct inline_pace p = { .look_ns = look, .pause_ns = look };
+	u64 pause;
 
 	(void)state;
 	for (int i = 0; i < 9; i++)
-		pause = inline_waker_pause(pause, longest, i % 3);
-	assert_int_equal(pause, longest);
-	for (int i = 0; i < 9; i++)
-		pause = inline_waker_pause(pause, longest, 3);
-	assert_true(pause > 0 && pause < longest / 4);
-	assert_int_equal(inline_waker_pause(pause, longest, 2), pause);
-	for (int i = 0; i < 9; i++)
-		pause = inline_waker_pause(pause, longest, 1);
-	assert_int_equal(pause, longest);
+		pause = inline_waker_pause(&p, (u64)i % 3);
+	assert_int_equal(pause, look);
+	pause = test_pause_after(&p, 9, 3);
+	assert_true(pause > 0 && pause < look / 4);
+	assert_int_equal(inline_waker_pause(&p, 2), pause);
+	assert_int_equal(test_pause_after(&p, 9, 1), look);
+	/* The rest of this second, and a calm one. */
+	assert_int_equal(test_pause_after(&p, 2100, 0), 5 * look);
+	/* A burst ends the calm, and a calm second must follow it. */
+	assert_true(inline_waker_pause(&p, RING_PARTS) < 5 * look);
+	assert_int_equal(test_pause_after(&p, 900, 0), look);
+	assert_int_equal(test_pause_after(&p, 200, 0), 5 * look);
+	/* A second with more parts than a ring is not calm. */
+	assert_int_equal(test_pause_after(&p, RING_PARTS + 9, 1), look);
 }
 
 int main(void)
