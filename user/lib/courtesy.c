@@ -66,21 +66,21 @@ void courtesy_hurry(struct courtesy_hurry *h, int nice)
 	h->is_on = !errno && h->usual > nice && !setpriority(PRIO_PROCESS, 0, nice);
 }
 
-/* A limit of CPU time under this policy could kill heaptap. */
-static bool may_come_at_once(void)
+/* May a thread with @policy change it? A limit of CPU time under the other one could kill heaptap. */
+static bool may_come_at_once(int policy)
 {
 	struct rlimit limit;
 
-	return !getrlimit(RLIMIT_RTTIME, &limit) && limit.rlim_cur == RLIM_INFINITY;
+	return policy >= 0 && policy != SCHED_FIFO && policy != SCHED_RR &&
+	       !getrlimit(RLIMIT_RTTIME, &limit) && limit.rlim_cur == RLIM_INFINITY;
 }
 
 void courtesy_at_once(struct courtesy_hurry *h)
 {
 	const struct sched_param param = { .sched_priority = 1 };
 
-	*h = (struct courtesy_hurry){ .policy = sched_getscheduler(0) };
-	h->is_at_once = h->policy >= 0 && h->policy != SCHED_FIFO && h->policy != SCHED_RR &&
-			may_come_at_once() && !sched_setscheduler(0, SCHED_RR, &param);
+	*h = (struct courtesy_hurry){ .policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK };
+	h->is_at_once = may_come_at_once(h->policy) && !sched_setscheduler(0, SCHED_RR, &param);
 	if (!h->is_at_once)
 		courtesy_hurry(h, COURTESY_HURRY);
 }
@@ -95,4 +95,21 @@ void courtesy_hurry_end(struct courtesy_hurry *h)
 	if (h->is_on)
 		(void)!setpriority(PRIO_PROCESS, 0, h->usual);
 	h->is_on = false;
+}
+
+bool courtesy_push(pid_t tid)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+
+	int policy = sched_getscheduler(tid);
+
+	return policy == SCHED_OTHER && may_come_at_once(policy) &&
+	       !sched_setscheduler(tid, SCHED_RR | SCHED_RESET_ON_FORK, &param);
+}
+
+void courtesy_push_end(pid_t tid)
+{
+	const struct sched_param param = { 0 };
+
+	(void)!sched_setscheduler(tid, SCHED_OTHER, &param);
 }

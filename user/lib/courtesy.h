@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "user/lib/types.h"
 
 /*
@@ -43,3 +45,10 @@ void courtesy_hurry(struct courtesy_hurry *h, int nice);
  */
 void courtesy_at_once(struct courtesy_hurry *h);
 void courtesy_hurry_end(struct courtesy_hurry *h);
+
+/*
+ * Thread @tid of this process gets the CPU at once, too, for as short a time, but not threads that it starts meanwhile.
+ * False: it has no right to that, or no usual policy of scheduling, and stays as it was.
+ */
+bool courtesy_push(pid_t tid);
+void courtesy_push_end(pid_t tid);

@@ -2,11 +2,12 @@
 /* Records put aside while a thread works on the heap. */
 #include "user/source/backlog.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
@@ -16,7 +17,8 @@
 enum {
 	FIRST_BYTES = 1 << 16,
 	FULL_BYTES = 256 << 20, /* a few seconds of the busiest target */
-	MEANWHILE_NS = 5 * 1000 * 1000,
+	MEANWHILE_MS = 5,
+	GONE_NS = 50 * 1000,	      /* a thread takes about so long to end */
 	LOOK_NS = 1000 * 1000 * 1000, /* so often: does the work get its time? */
 	LEAST_SHARE = 4,	      /* a quarter of a CPU */
 };
@@ -75,66 +77,38 @@ int backlog_replay(struct backlog *b, const struct sink *sink)
 	return err;
 }
 
-/* Work in another thread. */
+/*
+ * Work in another thread, which tells of its end by a descriptor: with a lock, or a join at once, its caller would wait
+ * for the CPU as long as a thread of the lowest priority.
+ */
 struct job {
 	int (*work)(void *arg);
 	void *arg;
-	pthread_mutex_t lock;
-	pthread_cond_t ended;
-	bool has_ended;
-	int result;
+	int result, ended_fd;
 };
-
-static void job_init(struct job *job)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&job->lock, NULL);
-	pthread_condattr_init(&attr);
-	/* The clock of the wall may jump, and then a wait by it lasts for ever. */
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&job->ended, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-static void job_fini(struct job *job)
-{
-	pthread_cond_destroy(&job->ended);
-	pthread_mutex_destroy(&job->lock);
-}
 
 static void *job_main(void *arg)
 {
 	struct job *job = arg;
-	int result;
 
 	courtesy_begin();
-	result = job->work(job->arg);
-	pthread_mutex_lock(&job->lock);
-	job->result = result;
-	job->has_ended = true;
-	pthread_cond_signal(&job->ended);
-	pthread_mutex_unlock(&job->lock);
+	job->result = job->work(job->arg);
+	courtesy_end();
+	eventfd_write(job->ended_fd, 1);
 	return NULL;
 }
 
-/* True once the work has ended, false after a few ms. */
-static bool wait_a_little(struct job *job)
+/* True once the work has ended, and its thread is gone; false after a few ms. */
+static bool wait_a_little(const struct job *job, pthread_t thread)
 {
-	struct timespec end;
-	bool has_ended;
-	int err = 0;
+	struct pollfd fd = { .fd = job->ended_fd, .events = POLLIN };
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += MEANWHILE_NS;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&job->lock);
-	while (!job->has_ended && !err)
-		err = pthread_cond_timedwait(&job->ended, &job->lock, &end);
-	has_ended = job->has_ended;
-	pthread_mutex_unlock(&job->lock);
-	return has_ended;
+	if (poll(&fd, 1, MEANWHILE_MS) <= 0)
+		return false;
+	if (!pthread_tryjoin_np(thread, NULL))
+		return true;
+	clock_pause(GONE_NS, UINT64_MAX);
+	return !pthread_tryjoin_np(thread, NULL);
 }
 
 /* How the threads of a job fare that leave the CPUs to others. */
@@ -167,17 +141,16 @@ static void look_after(struct patience *p, bool is_urgent)
 int backlog_work(int (*work)(void *arg), void *arg, bool (*meanwhile)(void *ctx), void *ctx)
 {
 	struct patience patience = { .since_ns = clock_now_ns(), .cpu_ns = cpu_of_others() };
-	struct job job = { .work = work, .arg = arg };
+	struct job job = { .work = work, .arg = arg, .ended_fd = eventfd(0, EFD_CLOEXEC) };
 	pthread_t thread;
 
-	job_init(&job);
-	if (thread_start(&thread, "heaptap-work", job_main, &job)) {
+	if (job.ended_fd < 0)
+		return work(arg);
+	if (thread_start(&thread, "heaptap-work", job_main, &job))
 		job.result = work(arg);
-	} else {
-		while (!wait_a_little(&job))
+	else
+		while (!wait_a_little(&job, thread))
 			look_after(&patience, meanwhile(ctx));
-		pthread_join(thread, NULL);
-	}
-	job_fini(&job);
+	close(job.ended_fd);
 	return job.result;
 }

@@ -306,13 +306,27 @@ int inline_target_leave(struct inline_target *t)
 	return -EOPNOTSUPP;
 }
 
-bool inline_target_needs_poll(const struct inline_target *t, u64 *nr_parts)
+/* Has a thread of it spun since the last look? Their number is no sign: a jump out of a handler leaves one in it. */
+static bool inline_target_has_spun(struct inline_target *t)
+{
+	u64 waited = __atomic_load_n(&t->shared->waited, __ATOMIC_RELAXED);
+	bool has_spun = waited != t->waited;
+
+	t->waited = waited;
+	return has_spun;
+}
+
+enum inline_need inline_target_needs_poll(struct inline_target *t, u64 *nr_parts)
 {
 	if (!t->rings)
-		return false;
+		return INLINE_NEEDS_NOTHING;
 	*nr_parts += __atomic_load_n(&t->shared->nr_parts, __ATOMIC_RELAXED);
-	return rings_filled(t->rings) >= ENOUGH_PARTS || t->shared->end == PIECE_ENDS ||
-	       inline_room_wants(t) || (t->stacks && inline_stacks_wants_look(t->stacks));
+	if (inline_target_has_spun(t))
+		return INLINE_NEEDS_HURRY;
+	if (rings_filled(t->rings) >= ENOUGH_PARTS || t->shared->end == PIECE_ENDS || inline_room_wants(t) ||
+	    (t->stacks && inline_stacks_wants_look(t->stacks)))
+		return INLINE_NEEDS_POLL;
+	return INLINE_NEEDS_NOTHING;
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)

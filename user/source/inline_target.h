@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "user/inject/guard.h"
+#include "user/source/inline_waker.h"
 #include "user/source/probe_taker.h"
 #include "user/source/sample_pace.h"
 #include "user/source/source.h"
@@ -40,6 +41,7 @@ struct inline_target {
 	int mem;		      /* owned; /proc/PID/mem */
 	struct ring_thread *threads;  /* owned; of each ring */
 	u32 nr_polls;
+	u64 waited;	    /* shared->waited at the last look of the waker */
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
 	bool is_quiet;	    /* nobody asked for the code: what it took is told by -v */
@@ -105,8 +107,8 @@ void inline_target_take_out(struct inline_target *t);
  */
 int inline_target_leave(struct inline_target *t) __must_check;
 
-/* Should heaptap's reader wake? Adds to *@nr_parts the parts of its rings that were filled so far. */
-bool inline_target_needs_poll(const struct inline_target *t, u64 *nr_parts);
+/* Should heaptap's reader wake, and hurry? Adds to *@nr_parts the parts of its rings that were filled so far. */
+enum inline_need inline_target_needs_poll(struct inline_target *t, u64 *nr_parts);
 
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;

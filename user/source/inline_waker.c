@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inline/record.h"
@@ -48,6 +49,15 @@ u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts)
 	return p->pause_ns;
 }
 
+/* Threads that spin have what other programs leave of the CPUs, and so has the reader, who waits behind them. */
+static void push_reader(struct inline_waker *w)
+{
+	pid_t reader = __atomic_load_n(&w->reader, __ATOMIC_RELAXED);
+
+	if (reader && !__atomic_load_n(&w->is_pushed, __ATOMIC_RELAXED) && courtesy_push(reader))
+		__atomic_store_n(&w->is_pushed, 1, __ATOMIC_RELAXED);
+}
+
 static void *wake_reader(void *ctx)
 {
 	struct inline_waker *w = ctx;
@@ -55,22 +65,24 @@ static void *wake_reader(void *ctx)
 	struct inline_pace pace = { .look_ns = w->look_ns, .pause_ns = w->look_ns };
 	u64 nr_parts, nr_before = 0;
 
-	courtesy_hurry(&hurry, COURTESY_FIRST);
+	courtesy_at_once(&hurry);
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
-		bool needs_poll;
+		enum inline_need need;
 
 		clock_pause(pace.pause_ns, UINT64_MAX);
-		needs_poll = w->needs_poll(w->ctx, &nr_parts);
+		need = w->needs_poll(w->ctx, &nr_parts);
 		inline_waker_pause(&pace, nr_parts - nr_before);
 		nr_before = nr_parts;
-		if (needs_poll && eventfd_write(w->event_fd, 1))
+		if (need == INLINE_NEEDS_HURRY)
+			push_reader(w);
+		if (need && eventfd_write(w->event_fd, 1))
 			break;
 	}
 	return NULL;
 }
 
 int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
-		      bool (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx)
+		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -92,12 +104,19 @@ int inline_waker_start(struct inline_waker *w)
 	return err;
 }
 
-void inline_waker_seen(const struct inline_waker *w)
+void inline_waker_seen(struct inline_waker *w)
 {
 	eventfd_t ignored;
 
+	__atomic_store_n(&w->reader, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
 	if (eventfd_read(w->event_fd, &ignored) && errno != EAGAIN)
 		debug("inline: the reader's event: %s", strerror(errno));
+}
+
+void inline_waker_read(struct inline_waker *w)
+{
+	if (__atomic_exchange_n(&w->is_pushed, 0, __ATOMIC_RELAXED))
+		courtesy_push_end(w->reader);
 }
 
 void inline_waker_again(const struct inline_waker *w)
@@ -112,6 +131,7 @@ void inline_waker_fini(struct inline_waker *w)
 	if (w->has_thread)
 		pthread_join(w->thread, NULL);
 	w->has_thread = false;
+	inline_waker_read(w);
 	if (w->event_fd >= 0)
 		close(w->event_fd);
 	if (w->wait_fd >= 0)

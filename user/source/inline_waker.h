@@ -6,20 +6,28 @@
 
 #include "user/lib/types.h"
 
+enum inline_need {
+	INLINE_NEEDS_NOTHING,
+	INLINE_NEEDS_POLL,
+	INLINE_NEEDS_HURRY /* threads of a target spin */
+};
+
 struct inline_waker {
 	/* Should rings be read? And how many parts of them were filled so far. Asked by the waker's own thread. */
-	bool (*needs_poll)(void *ctx, u64 *nr_parts);
+	enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts);
 	void *ctx;
 	u64 look_ns; /* how often it is asked, at least, unless the targets are calm */
 	pthread_t thread;
 	bool has_thread, is_ending;
-	int event_fd; /* owned */
+	pid_t reader;  /* TID; 0 = not known yet */
+	u32 is_pushed; /* courtesy_push(); 0 or 1 */
+	int event_fd;  /* owned */
 	int wait_fd; /* owned; readable when the reader should poll: by event_fd, or by the other descriptor */
 };
 
 /* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
 int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
-		      bool (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx) __must_check;
+		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx) __must_check;
 
 /*
  * Make the thread, if there is none. Not before heaptap has given up what tracing does not need: capabilities belong to
@@ -37,8 +45,10 @@ struct inline_pace {
 /* @nr_parts were filled in the last pause. Returns the next one. */
 u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts);
 
-/* The reader polls now: forget what has woken it. */
-void inline_waker_seen(const struct inline_waker *w);
+/* The reader, which is the calling thread, polls now: forget what has woken it. */
+void inline_waker_seen(struct inline_waker *w);
+/* The reader has polled, and need not hurry any more. */
+void inline_waker_read(struct inline_waker *w);
 
 /* Let the reader poll again at once. */
 void inline_waker_again(const struct inline_waker *w);

@@ -131,18 +131,21 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 /* ---- waking ---- */
 
-static bool any_needs_poll(void *ctx, u64 *nr_parts)
+static enum inline_need any_needs_poll(void *ctx, u64 *nr_parts)
 {
 	struct inline_source *s = ctx;
-	bool is_any;
+	enum inline_need most;
 
 	*nr_parts = 0;
 	pthread_mutex_lock(&s->lock);
-	is_any = inline_limits_turn(&s->turn, s->targets, s->nr_targets);
-	for (size_t i = 0; i < s->nr_targets; i++)
-		is_any |= inline_target_needs_poll(s->targets[i], nr_parts);
+	most = inline_limits_turn(&s->turn, s->targets, s->nr_targets); /* INLINE_NEEDS_POLL or nothing */
+	for (size_t i = 0; i < s->nr_targets; i++) {
+		enum inline_need need = inline_target_needs_poll(s->targets[i], nr_parts);
+
+		most = need > most ? need : most;
+	}
 	pthread_mutex_unlock(&s->lock);
-	return is_any;
+	return most;
 }
 
 /* ---- life ---- */
@@ -578,6 +581,7 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 	}
 	if (nr >= MANY_RECORDS && !s->is_detached)
 		inline_waker_again(&s->waker);
+	inline_waker_read(&s->waker);
 	return nr;
 }
 

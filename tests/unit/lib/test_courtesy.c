@@ -116,6 +116,34 @@ static void at_once_and_back(void **state)
 	assert_int_equal(setrlimit(RLIMIT_RTTIME, &before), 0);
 }
 
+static void *push(void *arg)
+{
+	assert_true(courtesy_push(*(pid_t *)arg));
+	/* Once is enough. */
+	assert_false(courtesy_push(*(pid_t *)arg));
+	return NULL;
+}
+
+/* Another thread can bring this one forward. Those that it starts meanwhile stay behind. */
+static void pushed_and_back(void **state)
+{
+	pid_t tid = getpid();
+	pthread_t thread;
+	int seen = -1;
+
+	(void)state;
+	if (geteuid())
+		skip_because("only root may do that");
+	assert_int_equal(pthread_create(&thread, NULL, push, &tid), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_RR);
+	assert_int_equal(pthread_create(&thread, NULL, look_at_policy, &seen), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(seen, SCHED_OTHER);
+	courtesy_push_end(tid);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+}
+
 /* Without the right nothing changes. */
 static void refused(void **state)
 {
@@ -146,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_and_back),
 		cmocka_unit_test(at_once_and_back),
+		cmocka_unit_test(pushed_and_back),
 		cmocka_unit_test(refused),
 	};
 

@@ -173,7 +173,13 @@ static void test_wakes(void **state)
 	assert_false(inline_target_needs_poll(&w.t, &nr));
 	/* Somebody waits for more than room. */
 	w.t.shared->end = PIECE_ENDS;
-	assert_true(inline_target_needs_poll(&w.t, &nr));
+	assert_int_equal(inline_target_needs_poll(&w.t, &nr), INLINE_NEEDS_POLL);
+	/* A thread spins. One that left by a jump does not. */
+	w.t.shared->nr_waiting = 1;
+	assert_int_equal(inline_target_needs_poll(&w.t, &nr), INLINE_NEEDS_POLL);
+	w.t.shared->waited += 64;
+	assert_int_equal(inline_target_needs_poll(&w.t, &nr), INLINE_NEEDS_HURRY);
+	assert_int_equal(inline_target_needs_poll(&w.t, &nr), INLINE_NEEDS_POLL);
 	world_fini(&w, places);
 }
 
