@@ -6,6 +6,14 @@
 #include "bpf/stop.bpf.h"
 #include "call/note.h"
 
+/* Markers of programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct note_probe);
+} notes SEC(".maps");
+
 /* Word @i of the registers. An offset that is not known beforehand is allowed to helpers only. */
 static __always_inline u64 note_reg(const struct pt_regs *ctx, u8 i)
 {

@@ -11,7 +11,8 @@
  */
 #pragma once
 
-#include "bpf/unwind.bpf.h"
+#include "bpf/compat.bpf.h"
+#include "bpf/walk.h"
 
 /* The number of what is remembered of the present call; REMEMBERED if that is nothing. */
 static __always_inline u64 find_remembered(const struct walk *w)

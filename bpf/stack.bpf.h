@@ -4,6 +4,7 @@
 
 #include "bpf/remember.bpf.h"
 #include "bpf/send.bpf.h"
+#include "bpf/unwind.bpf.h"
 
 /*
  * Ids of stacks that were sent to user space, two for each value of their low bits. A stack that a third one has put

@@ -3,7 +3,13 @@
 #pragma once
 
 #include "bpf/compat.bpf.h"
+#include "bpf/event.h"
+#include "bpf/maps.h"
 #include "call/inflight.h"
+#include "call/probe.h"
+
+extern const volatile struct source_config config;
+extern struct source_state state;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -42,16 +48,29 @@ struct {
 	__type(value, struct call_probe);
 } probes SEC(".maps");
 
-/* Markers of programs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_PROBES);
-	__type(key, u32);
-	__type(value, struct note_probe);
-} notes SEC(".maps");
-
 /* Zeroed data of a thread, which is too large for the stack of a program. */
 static const struct inflight empty_thread;
+
+/*
+ * PID and TID in heaptap's own PID namespace, which may not be the first one. For processes of other namespaces: PID
+ * and TID in the first namespace.
+ */
+static __always_inline u64 current_ids(void)
+{
+	struct bpf_pidns_info ids;
+
+	if (!config.pid_ns_ino ||
+	    bpf_get_ns_current_pid_tgid(config.pid_ns_dev, config.pid_ns_ino, &ids, sizeof(ids)))
+		return bpf_get_current_pid_tgid();
+	return (u64)ids.tgid << 32 | ids.pid;
+}
+
+/* The cookie of this probe. bpf_get_attach_cookie is new in 5.15; before, each probe has its own load of a program. */
+static __always_inline u64 probe_cookie(void *ctx)
+{
+	keep_own_stack();
+	return config.is_cookie_fixed ? config.fixed_cookie : bpf_get_attach_cookie(ctx);
+}
 
 static __always_inline struct process_state *process_of(u32 pid)
 {

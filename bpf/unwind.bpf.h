@@ -2,7 +2,7 @@
 /* The adaptor of bpf/walk.h: walks of stacks in a copy of the target's memory, by rows in maps. */
 #pragma once
 
-#include "bpf/thread.bpf.h"
+#include "bpf/compat.bpf.h"
 #include "bpf/walk.h"
 
 struct {

@@ -3,11 +3,12 @@
 #pragma once
 
 #include "bpf/event.h"
-#include "inline/layout.h"
 
 #pragma GCC visibility push(hidden)
 
 struct piece_regs;
+struct piece_ring;
+struct piece_walk;
 
 extern const u8 piece_head[], piece_returned[];
 

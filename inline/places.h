@@ -3,7 +3,7 @@
 #pragma once
 
 #include "inline/hold.h"
-#include "inline/sample.h"
+#include "inline/sample_draw.h"
 #include "inline/wait.h"
 
 enum { NO_THREAD = PIECE_MAX_THREADS };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "inline/cpu.h"
+#include "inline/layout.h"
 #include "inline/piece.h"
 
 enum { PIECE_AHEAD = 8 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "inline/places.h"
+#include "inline/sample.h"
 
 /* The entry of this thread where its stubs look for it. NULL: it is not there. */
 static inline struct piece_key *sample_first(u64 key)

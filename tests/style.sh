@@ -41,6 +41,7 @@ vmlinux/aarch64/walk_cpu.h:
 user/lib:
 bpf/stack_id.h: user/lib
 bpf/event.h: user/lib bpf/stack_id.h
+bpf/thread_stop.h: user/lib
 call: user/lib bpf/event.h
 bpf: user/lib call vmlinux
 arch: user/lib
@@ -58,10 +59,10 @@ user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
 user/census: user/lib arch user/target user/names user/heap user/scan user/report
-user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/census user/core
-user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
+user/session: user/lib bpf/thread_stop.h user/target user/names user/heap user/source user/scan user/stream user/report user/census user/core
+user/remote: user/lib arch user/target user/heap user/source user/scan user/stream user/report user/session
 user/metrics: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
-user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core
+user/console: user/lib user/target user/heap user/source user/scan user/stream user/report user/session user/remote user/core
 user/top: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
 user/system: user/lib user/target user/heap user/source user/scan user/report user/session user/metrics user/top
 user/cli: user/lib user/target user/probe user/inject user/source user/scan user/stream user/report user/census user/session user/remote user/metrics user/console user/top user/system
@@ -108,6 +109,41 @@ check_layers() {
 		else if (is_room && (room in known) && folder(file) != room && !((room, folder(file)) in may) &&
 			 !((room, file) in may))
 			bad(room " may include only" allowed(room) ", not " folder(file) " (rooms in tests/style.sh)")
+	}' "${sources[@]}"
+}
+
+# The longest chain of files of the project that include each other, the first and the last one counted.
+most_included=9
+
+check_depth() {
+	awk -v most="$most_included" '
+	function depth(file,   i, d, deepest) {
+		if (!(file in depths)) {
+			depths[file] = 0 # ends a circle
+			for (i = 0; i < nr[file]; i++)
+				if ((d = depth(includes[file, i])) > deepest) {
+					deepest = d
+					next_of[file] = includes[file, i]
+				}
+			depths[file] = deepest + 1
+		}
+		return depths[file]
+	}
+	FNR == 1 { files[FILENAME] }
+	/^[ \t]*#[ \t]*include[ \t]*"/ {
+		split($0, part, "\"")
+		includes[FILENAME, nr[FILENAME]++] = part[2]
+	}
+	END {
+		for (file in files)
+			if (depth(file) > depths[deepest])
+				deepest = file
+		if (depths[deepest] <= most)
+			exit
+		printf "%s:1: chain of %d files that include each other, more than %d:", deepest, depths[deepest], most
+		for (file = deepest; file; file = next_of[file])
+			printf " %s", file
+		print ""
 	}' "${sources[@]}"
 }
 
@@ -362,6 +398,7 @@ check_subjects() {
 }
 
 report "$(check_layers)"
+report "$(check_depth)"
 report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"

@@ -11,6 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/event.h"
+#include "user/heap/heap.h"
+#include "user/scan/snapshot.h"
 #include "user/target/allocator.h"
 #include "user/lib/clock.h"
 #include "user/scan/scan.h"

@@ -284,13 +284,14 @@ def table(runs, wanted, programs):
 
 
 def by_tool(lines):
-    """The rows of table() as a row for each tool: whole time, time and memory for each program."""
+    """The rows of table() as a row for each tool: whole time, time and memory for each program; only "alone" with the least and the greatest."""
     cells, programs, p99 = {}, [], {}
     for program, tool, whole, took, late, memory in ((line.strip("| ").split(" | ") + [""] * 6)[:6] for line in lines if line.startswith("| ")):
         if program not in programs:
             programs.append(program)
-        cells.setdefault(tool, {})[program] = took if tool == "alone" else ", ".join(filter(None, (whole, took, memory)))
-        p99[tool] = late.strip() or p99.get(tool, "")
+        median = took.split(" (")[0]
+        cells.setdefault(tool, {})[program] = took if tool == "alone" else ", ".join(filter(None, (whole, median, memory)))
+        p99[tool] = late.split(" (")[0].strip() or p99.get(tool, "")
     yield "| tool | %s | p99, ms |" % " | ".join(programs)
     yield "|---|" + "---|" * len(programs) + "---|"
     for tool, of in cells.items():

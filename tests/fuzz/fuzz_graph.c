@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/replay.h"
+#include "user/heap/heap.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_make.h"
 

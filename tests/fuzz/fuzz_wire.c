@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/replay.h"
 #include "tests/fuzz/stream_shape.h"
+#include "user/heap/heap.h"
 #include "user/remote/remote_stream.h"
 #include "user/remote/wire_auth.h"
 #include "user/remote/wire_chain.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_make.h"
 
@@ -21,7 +22,6 @@ enum { PAGE = 4096, MAX_BLOCKS = 4096, MAX_MAPS = 8, MAX_WORDS = 16, MAX_THREADS
 #define ANON	0x30000000ULL
 #define STACK	0x40000000ULL
 
-/* A process that exists nowhere but here. */
 struct world {
 	struct snapshot snap;
 	struct snapshot_map maps[MAX_MAPS];

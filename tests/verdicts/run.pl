@@ -110,13 +110,15 @@ for my $program ("$o/tests/verdicts/shapes", "$o/tests/verdicts/shapes_cpp") {
 		my $is_right = cell($ours) eq cell($must) && bytes($ours) eq bytes($must);
 		my $mark = $is_right ? '' : ', must be ' . cell($must) . ($known{$shape} ? " ($known{$shape})" : ' **wrong**');
 		my @others = (cell(by_memcheck($program, $shape)), $lsan ? cell($lsan) : 'not built');
+		# LeakSanitizer shows only what is lost.
+		my @right = (cell($must), cell({ map { $_ => $must->{$_} } qw(definite indirect) }));
 		$nr++;
 		$wrong += !$is_right && !$known{$shape};
-		if ($is_right && !grep { $_ ne cell($must) } @others) {
+		if ($is_right && "@others" eq "@right") {
 			push @agreed, $shape;
 			next;
 		}
-		print "| $shape | ", join(' | ', cell($ours) . $mark, map { $_ eq cell($must) ? '=' : $_ } @others), " |\n";
+		print "| $shape | ", join(' | ', cell($ours) . $mark, map { $others[$_] eq $right[$_] ? '=' : $others[$_] } 0, 1), " |\n";
 	}
 }
 print "\nAll three agree: ", join(', ', @agreed), "\n";

@@ -15,6 +15,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/progress.h"
+#include "user/scan/leaks_books.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_plan.h"
 #include "user/scan/snapshot_running.h"

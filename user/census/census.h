@@ -9,7 +9,7 @@
 
 #include "user/census/census_blocks.h"
 #include "user/census/census_resident.h"
-#include "user/scan/leaks.h"
+#include "user/scan/residence.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_core.h"
 
@@ -85,6 +85,8 @@ void census_free(struct census *c); /* NULL is fine */
 
 /* Lists the blocks of a process for verdicts on those that a trace has sampled: leaks_options.lister. */
 struct census_lister;
+struct kernel_words;
+struct leaks_listed;
 
 /* *@out is owned by the caller: census_lister_free(). 0 or -ENOMEM. */
 int census_lister_new(struct census_lister **out) __must_check;

@@ -4,10 +4,11 @@
 
 #include <stdio.h>
 
-#include "user/census/census_names.h"
 #include "user/lib/json.h"
 
+struct census;
 struct census_baseline;
+struct census_names;
 
 /*
  * Read the census in the file at @path. *@out is owned by the caller: census_baseline_free(). 0; -EBADMSG it is no

@@ -2,9 +2,10 @@
 /* The resident memory of a process with a census: what the books of its allocator have. */
 #pragma once
 
-#include "user/scan/residence.h"
+#include "user/lib/types.h"
 
 struct census;
+struct residence;
 
 /*
  * Read the resident memory of the process of @c, in two steps. Call the first one while the process is stopped, or as

@@ -16,6 +16,8 @@
 #include "user/cli/options_private.h"
 #include "user/report/output.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks_marks.h"
+#include "user/scan/snapshot_way.h"
 #include "user/session/session_options.h"
 #include "user/scan/suppress.h"
 

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "user/lib/serve_only.h"
+#include "user/remote/serve.h"
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks_marks.h"
 
 struct output_options options_output(const struct options *o)
 {

@@ -4,11 +4,12 @@
 
 #include "user/cli/options.h"
 #include "user/remote/connection.h"
-#include "user/remote/serve.h"
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session_options.h"
 #include "user/system/system.h"
+
+struct serve_options;
 
 struct output_options options_output(const struct options *o);
 struct session_options options_session(const struct options *o);

@@ -2,6 +2,7 @@
 /* A process is stopped at a call: the commands `break` and `core`. */
 #pragma once
 
+#include "user/heap/heap.h"
 #include "user/session/session_live.h"
 #include "user/target/allocator.h"
 

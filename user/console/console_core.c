@@ -12,6 +12,7 @@
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
 #include "user/report/report_parts.h"
+#include "user/session/session.h"
 #include "user/session/session_core.h"
 #include "user/target/target.h"
 

@@ -23,6 +23,7 @@
 #include "user/report/report_rows.h"
 #include "user/report/report_why.h"
 #include "user/session/control.h"
+#include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_replay.h"
 #include "user/source/source.h"

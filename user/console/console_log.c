@@ -13,6 +13,7 @@
 #include "user/console/console.h"
 #include "user/console/console_calls.h"
 #include "user/console/console_input.h"
+#include "user/heap/heap.h"
 #include "user/lib/clock.h"
 #include "user/lib/escape.h"
 #include "user/lib/flush.h"

@@ -12,7 +12,6 @@
 
 #include "bpf/event.h"
 #include "user/target/allocator.h"
-#include "user/heap/misuse.h"
 
 /*
  * At any time: live_blocks == allocs - frees; live_bytes is the sum over the live blocks; each total is the
@@ -27,6 +26,8 @@
  */
 struct heap;
 struct cover_map;
+struct misuse;
+struct misuse_counts;
 struct timeline_point;
 
 /* Sums over all callers. Bytes are the bytes that the program asked for. */

@@ -12,6 +12,7 @@
 #include "user/report/html_page.h"
 #include "user/report/pprof.h"
 #include "user/report/report.h"
+#include "user/scan/leaks.h"
 #include "user/session/session.h"
 
 static const u64 verdict_every_ns = 60 * SECOND_NS, verdict_again_ns = 10 * SECOND_NS,

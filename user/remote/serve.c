@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/session/session.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"

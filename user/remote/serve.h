@@ -2,6 +2,7 @@
 /* Serve a client: commands come in, a stream of events goes out. */
 #pragma once
 
+#include "user/session/session_options.h"
 #include "user/source/launch.h"
 #include "user/remote/serve_link.h"
 #include "user/scan/snapshot_way.h"

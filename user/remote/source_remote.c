@@ -9,6 +9,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/remote/remote_stream.h"
 #include "user/remote/source_remote_private.h"
 #include "user/stream/stream_zstd.h"
 #include "user/remote/wire_command.h"

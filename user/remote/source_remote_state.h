@@ -7,8 +7,10 @@
 #include "user/scan/scan_why.h"
 #include "user/remote/remote_link.h"
 #include "user/remote/source_remote.h"
-#include "user/remote/remote_stream.h"
 #include "user/remote/wire_scan.h"
+#include "user/session/session.h"
+
+struct remote_stream;
 
 /* The whole trace, over all its connections. The states from REMOTE_COMPLETE on are final. */
 enum remote_life {

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
+
 enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2, BLOCK_IGNORED = 4, BLOCK_BITS = 3 };
 enum { WISH_PARTIAL = 1, WISH_LAST = 2, WISH_WHYS = 4, WISH_UNALIGNED = 8, WISH_COVER = 16, WISH_ALL = 31 };
 

@@ -12,6 +12,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/report/report_parts.h"
+#include "user/scan/leaks.h"
 
 enum { ASK_EACH = 4096, DIGIT_BITS = 11, NR_VALUES = 1 << DIGIT_BITS, NR_DIGITS = 6 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/heap/misuse.h"
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -16,6 +17,7 @@
 #include "user/report/own_code.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks.h"
 #include "user/source/source.h"
 #include "user/target/allocator.h"
 #include "user/target/target.h"

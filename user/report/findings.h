@@ -3,6 +3,9 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/scan/scan_result.h"
+
+struct misuse;
 
 enum finding_kind {
 	FINDING_DEFINITE,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "user/heap/misuse.h"
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/report/estimate.h"
@@ -17,6 +18,7 @@
 #include "user/report/report_rows.h"
 #include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
+#include "user/scan/leaks.h"
 
 /* The callers of a process, in the order of the report. */
 struct callers {

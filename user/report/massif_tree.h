@@ -2,6 +2,8 @@
 /* The tree of callers in a snapshot of massif: the allocator's callers first, then theirs. */
 #pragma once
 
+#include <stdio.h>
+
 #include "user/report/measure.h"
 
 /*

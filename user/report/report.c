@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/misuse.h"
+#include "user/scan/leaks.h"
 #include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"

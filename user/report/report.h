@@ -7,16 +7,16 @@
  */
 #pragma once
 
-#include "user/heap/heap.h"
 #include "user/lib/types.h"
-#include "user/scan/leaks.h"
 #include "user/target/module.h"
 
+struct heap;
 struct losses;
 struct report_key;
 struct report_marks;
 struct report_residence;
 struct report_row;
+struct scan_sum;
 struct span_course;
 struct stack;
 struct stack_table;

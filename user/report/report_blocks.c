@@ -22,6 +22,7 @@
 #include "user/report/format.h"
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
+#include "user/scan/leaks.h"
 #include "user/target/target.h"
 
 enum { MAX_NAMES = 512, MAX_STACK = 16 * 1024, ASK_EACH = 4096 };

@@ -2,6 +2,8 @@
 /* Lists of live blocks: as text, and for other programs. */
 #pragma once
 
+#include <stdio.h>
+
 #include "user/report/report.h"
 
 /*

@@ -13,6 +13,7 @@
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/report_rows.h"
+#include "user/scan/scan.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/heap/misuse.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/digits.h"
 #include "user/lib/flush.h"
@@ -25,6 +26,8 @@
 #include "user/report/report_rows.h"
 #include "user/report/report_verdict.h"
 #include "user/report/report_why.h"
+#include "user/scan/leaks.h"
+#include "user/scan/leaks_books.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
 #include "user/heap/fold.h"

@@ -12,6 +12,7 @@
 #include "user/report/findings.h"
 #include "user/report/format.h"
 #include "user/report/report_verdict.h"
+#include "user/scan/leaks.h"
 #include "user/target/target.h"
 
 enum { DOUBT_MAX = 512, NS_PER_MS = 1000000, MS_PER_S = 1000 };

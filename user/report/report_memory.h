@@ -2,8 +2,12 @@
 /* The contents of a block, for people: bytes, strings in them, and where their pointers lead. */
 #pragma once
 
+#include <stdio.h>
+
 #include "user/report/report.h"
 #include "user/scan/memory_view.h"
+
+struct heap_block;
 
 enum {
 	MEMORY_DEFAULT = 1024, /* bytes of a block that are shown if nobody asks for another number */

@@ -5,7 +5,9 @@
 #include "user/lib/json.h"
 #include "user/report/report.h"
 #include "user/report/turns.h"
+#include "user/scan/scan_result.h"
 
+struct heap_block;
 struct stack;
 struct thread_row;
 

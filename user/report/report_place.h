@@ -2,6 +2,7 @@
 /* Names what an address of a process leads to: a live block, a function, a variable, a mapping. */
 #pragma once
 
+#include "user/heap/heap.h"
 #include "user/report/report.h"
 #include "user/scan/memory_view.h"
 

@@ -19,6 +19,8 @@
 #include "user/report/pprof_tables.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks.h"
+#include "user/scan/scan.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 

@@ -5,7 +5,7 @@
 #include "user/heap/heap.h"
 #include "user/lib/human.h"
 #include "user/lib/types.h"
-#include "user/scan/leaks.h"
+#include "user/scan/leaks_rows.h"
 
 struct leak_why;
 struct report;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/misuse.h"
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"

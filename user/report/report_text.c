@@ -17,6 +17,7 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_residence.h"
 #include "user/report/report_why.h"
+#include "user/scan/leaks.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"

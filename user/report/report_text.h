@@ -2,6 +2,8 @@
 /* Parts of the text report. For user/report/report_text*.c only. */
 #pragma once
 
+#include <stdio.h>
+
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 

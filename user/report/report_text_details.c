@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/heap/misuse.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
@@ -20,8 +21,8 @@
 #include "user/report/report_hint.h"
 #include "user/report/report_verdict.h"
 #include "user/report/wrappers.h"
+#include "user/scan/leaks.h"
 #include "user/source/source.h"
-#include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 #include "user/names/debug_package.h"
 #include "user/names/symbolize.h"

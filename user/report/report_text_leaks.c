@@ -13,6 +13,7 @@
 #include "user/report/estimate.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
+#include "user/scan/leaks.h"
 #include "user/scan/leaks_suppress.h"
 
 static void leak_row_head(struct text *t, const struct report_process *p, const struct report_row *row,

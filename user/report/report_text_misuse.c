@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Wrong releases in the text report: the error, and the stacks of the release, the allocation and the first release. */
+#include "user/heap/misuse.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 

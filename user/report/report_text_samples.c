@@ -8,6 +8,8 @@
 #include "user/lib/human.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
+#include "user/scan/leaks.h"
+#include "user/scan/leaks_samples.h"
 
 enum { SAMPLE_NAMES = 512, SAMPLE_LINE = 16 };
 

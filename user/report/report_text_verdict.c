@@ -5,6 +5,7 @@
 #include "user/lib/escape.h"
 #include "user/report/report_hint.h"
 #include "user/report/report_verdict.h"
+#include "user/scan/leaks.h"
 #include "user/source/source.h"
 
 /* Why the numbers are not exact, if they are not. */

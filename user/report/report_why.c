@@ -18,6 +18,7 @@
 #include "user/lib/path.h"
 #include "user/scan/kernel_words.h"
 #include "user/names/symbolize.h"
+#include "user/scan/leaks.h"
 #include "user/target/target.h"
 
 enum {

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/heap/heap_sample.h"
 #include "user/scan/leaks_blocks.h"
 #include "user/scan/leaks_books.h"
 #include "user/scan/leaks_marks.h"
 #include "user/scan/leaks_rows.h"
 #include "user/scan/leaks_samples.h"
 #include "user/scan/scan.h"
+#include "user/scan/snapshot.h"
 #include "user/scan/snapshot_way.h"
 
 struct kernel_words;

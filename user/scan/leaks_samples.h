@@ -2,6 +2,7 @@
 /* Leaked blocks of each caller as examples for reports, with the bytes that they held at the scan. */
 #pragma once
 
+#include "user/heap/heap.h"
 #include "user/scan/scan.h"
 
 struct leaks;

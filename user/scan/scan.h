@@ -16,12 +16,15 @@
 #pragma once
 
 #include "user/lib/types.h"
-#include "user/heap/heap_sample.h"
 #include "user/scan/scan_result.h"
-#include "user/scan/snapshot.h"
 
+struct heap;
+struct heap_block;
+struct heap_event;
+struct heap_worth;
 struct scan;
 struct cover_map;
+struct snapshot;
 struct stack_table;
 
 /* Pointers into the middle of a block that count as pointers to its start, because C++ or GLib makes them. */

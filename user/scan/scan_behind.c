@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"

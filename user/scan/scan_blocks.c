@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The blocks of a heap, in the form that a scan takes. */
+#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/scan/scan.h"
 
 static int scan_books_for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),

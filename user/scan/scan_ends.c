@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "user/heap/cover_map.h"
+#include "user/heap/heap.h"
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"

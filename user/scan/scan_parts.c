@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/array.h"
 
 enum {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/scan/scan_state.h"
 
 int scan_send(const struct scan *s, const struct heap *heap,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/scan/scan_parts.h"

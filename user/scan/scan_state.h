@@ -3,8 +3,8 @@
 #pragma once
 
 #include "user/scan/scan.h"
-#include "user/scan/scan_edges.h"
 #include "user/scan/scan_roots.h"
+#include "user/scan/snapshot.h"
 
 enum {
 	BLOCK_NONE = UINT32_MAX,

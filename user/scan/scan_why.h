@@ -2,6 +2,8 @@
 /* Why a block has its verdict: a chain of pointers from a root that holds it, or from the block that lost it. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "user/scan/scan.h"
 
 /* Kinds of roots. */
@@ -34,6 +36,7 @@ struct scan_chain {
 
 /* Questions to one scan. A later question uses the search of the ones before. */
 struct scan_whys;
+struct snapshot_map;
 
 /*
  * Prepare for questions to @s, which has verdicts and must outlive *@out. Takes 8 bytes per block. *@out is owned by

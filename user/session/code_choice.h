@@ -5,7 +5,9 @@
  */
 #pragma once
 
-#include "user/session/session_tune.h"
+#include <sys/types.h>
+
+#include "user/lib/types.h"
 
 struct session;
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/session/session_process.h"
 #include "user/source/caps.h"
 #include "user/heap/heap_sample.h"
 #include "user/heap/slices.h"

@@ -14,6 +14,7 @@
 #include "user/report/report_rows.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_span.h"
 #include "user/session/session_told.h"
 

@@ -10,6 +10,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/scan/snapshot_price.h"
+#include "user/session/session_process.h"
 #include "user/stream/recorder.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_live.h"

@@ -4,6 +4,7 @@
 
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 int session_take_chosen(struct session *s, const struct event_header *rec)
 {

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { MAX_READS = 8 };
 

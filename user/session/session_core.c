@@ -6,6 +6,7 @@
 
 #include "user/scan/snapshot.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 #include "user/source/source_tracer.h"
 

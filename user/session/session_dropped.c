@@ -8,6 +8,7 @@
 #include "user/lib/cleanup.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 /* A process by its number in the session, from 1 on; the new number, or 0 = it is dropped. */
 struct number {

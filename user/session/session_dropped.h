@@ -2,7 +2,7 @@
 /* Inside of a session: what stays of processes that have ended and left its books, session_drop_ended(). */
 #pragma once
 
-#include "user/scan/leaks.h"
+#include "user/scan/scan_result.h"
 
 struct process;
 struct session;

@@ -12,6 +12,7 @@
 #include "user/lib/path.h"
 #include "user/lib/signal_name.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/source/launch.h"
 #include "user/source/source_tracer.h"
 

@@ -8,6 +8,7 @@
 
 #include "user/heap/heap.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 bool session_is_enough(const struct session *s)
 {

@@ -9,6 +9,7 @@
 #include "user/heap/stacks.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_span.h"
 #include "user/stream/stream_record.h"
 

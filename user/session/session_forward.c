@@ -14,6 +14,7 @@
 #include "user/session/session_lent.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_threads.h"
 #include "user/session/session_tune.h"
 #include "user/stream/stream_record.h"

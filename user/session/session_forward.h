@@ -5,10 +5,18 @@
  */
 #pragma once
 
-#include "user/session/session.h"
+#include <sys/types.h>
+
+#include "user/source/losses.h"
 
 struct event_header;
+struct heap_event;
+struct note_event;
 struct process;
+struct session;
+struct source;
+struct source_ops;
+struct target;
 
 /* Most processes at a time: more are not followed. */
 enum { FORWARD_MAX_PROCESSES = 4096 };

@@ -11,6 +11,7 @@
 #include "user/session/session_forward.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_record.h"
 #include "user/session/session_told.h"
 

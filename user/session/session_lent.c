@@ -11,6 +11,7 @@
 #include "user/session/session_forward.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { MAX_LOG = 1 << 20 };
 

@@ -12,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 #include "user/source/call_price.h"
 

@@ -2,10 +2,12 @@
 /* Questions of a console to a running session, beside session_tune() and session_show(). */
 #pragma once
 
+#include "bpf/thread_stop.h"
 #include "user/report/report.h"
-#include "user/session/session.h"
 
-struct probe_runs;
+struct control;
+struct heap_event;
+struct session;
 
 /* Drop the verdicts of @s; the names of functions, which are read anew as the options say now. */
 void session_forget_verdicts(struct session *s);

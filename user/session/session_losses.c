@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 #include "user/stream/recorder.h"
 #include "user/stream/stream_record.h"

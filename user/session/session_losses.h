@@ -2,7 +2,11 @@
 /* Inside of a session: what of a process was lost, and what of its books is unsure because of that. */
 #pragma once
 
-#include "user/session/session_private.h"
+#include "user/source/losses.h"
+
+struct event_header;
+struct process;
+struct session;
 
 /* Losses of @p that its source has counted. Costs little as long as nothing of any process was lost. */
 struct losses session_source_losses(struct session *s, struct process *p);

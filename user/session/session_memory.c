@@ -16,6 +16,7 @@
 #include "user/lib/log.h"
 #include "user/scan/snapshot_price.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 /* Looks, in ns, and bytes: what stays free for the report; what cannot be used up in one period. */
 static const u64 PERIOD = 250000000, FOR_REPORT = 4 << 20, PLENTY = 128 << 20;

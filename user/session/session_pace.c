@@ -11,6 +11,7 @@
 #include "user/lib/path.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 struct process_pace *session_pace(struct session *s, size_t i, size_t *nr)
 {

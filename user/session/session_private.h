@@ -2,6 +2,7 @@
 /* The parts of a session, for user/session/session*.c only. */
 #pragma once
 
+#include "user/session/session_tune.h"
 #include "user/source/backlog.h"
 #include "user/stream/recorder.h"
 #include "user/report/report.h"
@@ -11,7 +12,6 @@
 #include "user/session/session_fill.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_memory.h"
-#include "user/session/session_process.h"
 #include "user/stream/span.h"
 
 /* A process that another one began to trace by ptrace. */

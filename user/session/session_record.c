@@ -9,9 +9,11 @@
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_threads.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
+#include "user/stream/stream_record.h"
 
 enum { FEW_BLOCKS = 400000 }; /* they are written in 100 ms */
 

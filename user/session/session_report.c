@@ -8,6 +8,7 @@
 
 #include "user/heap/fold.h"
 #include "user/heap/heap.h"
+#include "user/heap/misuse.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"

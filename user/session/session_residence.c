@@ -10,6 +10,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 #include "user/session/session_unwatched.h"
 

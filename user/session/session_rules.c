@@ -10,6 +10,7 @@
 #include "user/names/symbolize.h"
 #include "user/scan/suppress_program.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 /* The program's file, which is open; of a recording or another machine, if it is here, too, as for names. */
 static const struct module *session_rules_program_of(const struct session *s, const struct process *p)

@@ -12,6 +12,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 void session_span_set(struct session *s, const struct span *span)
 {

@@ -9,6 +9,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 
 enum {

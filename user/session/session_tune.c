@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 
 struct tuning session_tuning(const struct session *s)

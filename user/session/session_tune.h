@@ -4,6 +4,7 @@
 
 #include "user/report/report.h"
 #include "user/session/session_price.h"
+#include "user/source/source.h"
 #include "user/source/source_told.h"
 
 struct process;

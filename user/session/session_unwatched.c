@@ -7,6 +7,7 @@
 
 #include "user/heap/heap.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_told.h"
 #include "user/source/caps.h"
 #include "user/target/program_build.h"

@@ -9,6 +9,8 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/call_price.h"
+#include "user/source/inline_source.h"
+#include "user/source/inline_target.h"
 
 /*
  * The count is of a moment, in which there may have been more calls than later. Where breakpoints would take less than

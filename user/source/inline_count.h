@@ -2,7 +2,11 @@
 /* Which way to see the calls of a process is tried first, by how many there are. */
 #pragma once
 
-#include "user/source/inline_source.h"
+#include "user/lib/types.h"
+
+struct call_rate;
+struct inline_source;
+struct target;
 
 /*
  * Begin with @t, in which nothing is yet: BPF sees its calls until put_code(), unless it has so many that breakpoints

@@ -6,6 +6,7 @@
 
 #include "user/source/call_price.h"
 #include "user/source/inline_switch.h"
+#include "user/source/inline_target.h"
 #include "user/source/probe_taker.h"
 
 const struct inline_life inline_life_bpf = {

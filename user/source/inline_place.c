@@ -15,6 +15,7 @@
 #include "user/source/inline_replaced.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_source.h"
+#include "user/source/inline_target.h"
 #include "user/source/placing.h"
 
 static int inline_place_new_file(void *ctx, const struct module *m, struct elf *elf)

@@ -5,10 +5,10 @@
 #include <pthread.h>
 
 #include "arch/stop_all.h"
+#include "user/inject/guard.h"
 #include "user/lib/courtesy.h"
 #include "user/source/inline_life.h"
 #include "user/source/inline_limits.h"
-#include "user/source/inline_target.h"
 #include "user/source/inline_waker.h"
 #include "user/source/probe_taker.h"
 #include "user/source/source.h"

@@ -24,6 +24,7 @@
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_switch.h"
+#include "user/source/inline_target.h"
 #include "user/source/launch.h"
 #include "user/source/record.h"
 #include "user/unwind/cfi_ahead.h"

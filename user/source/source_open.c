@@ -8,6 +8,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/source/inline_limits.h"
+#include "user/source/source.h"
 #include "user/target/alloc_spec.h"
 
 /* Rows of the allocator table for --alloc. */

@@ -2,9 +2,13 @@
 /* Chooses a source of events by options and by what works here. */
 #pragma once
 
-#include "user/source/source.h"
+#include "user/lib/types.h"
 
 struct alloc_spec;
+struct alloc_table;
+struct probe_custom;
+struct source;
+struct source_ops;
 
 enum source_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE, BACKEND_INLINE };
 

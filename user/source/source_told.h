@@ -2,13 +2,17 @@
 /* More functions of a source whose processes are not on this machine: a recording, or a remote server. */
 #pragma once
 
-#include "user/source/source.h"
+#include <sys/types.h>
+
 #include "user/source/tuning.h"
 
 struct heap;
 struct leak_books;
 struct scan;
 struct scan_chain;
+struct sink;
+struct source;
+struct target;
 
 /* A leak scan over there. */
 struct source_scan {

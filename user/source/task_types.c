@@ -12,6 +12,7 @@
 
 #include <bpf/btf.h>
 
+#include "bpf/task_fields.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/types.h"
 

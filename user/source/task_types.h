@@ -2,8 +2,10 @@
 /* Offsets of fields of a task, from the kernel's description of its types (BTF), which not every kernel has. */
 #pragma once
 
-#include "bpf/task_fields.h"
+#include "user/lib/types.h"
 
+struct pending_fields;
+struct task_fields;
 struct task_types;
 
 #define TASK_TYPES_PATH "/sys/kernel/btf/vmlinux"

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include "bpf/event.h"
-#include "user/stream/stream_record.h"
 
 struct alloc_table;
 struct heap;

@@ -14,6 +14,7 @@
 #include "user/report/report.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks.h"
 #include "user/session/session.h"
 #include "user/target/target.h"
 

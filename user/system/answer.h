@@ -6,7 +6,7 @@
 
 #include "user/lib/proc.h"
 #include "user/report/report.h"
-#include "user/scan/scan.h"
+#include "user/scan/scan_result.h"
 #include "user/system/price.h"
 
 struct session;

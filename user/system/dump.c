@@ -10,6 +10,7 @@
 #include "user/lib/log.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 
 static const u64 again_after_ns = 3600000000000ULL;

@@ -19,6 +19,7 @@
 #include "user/session/session.h"
 #include "user/session/session_chosen.h"
 #include "user/session/session_live.h"
+#include "user/system/answer.h"
 #include "user/system/everything_price.h"
 #include "user/system/spare.h"
 #include "user/system/zoom_price.h"

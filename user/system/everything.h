@@ -2,6 +2,7 @@
 /* All processes of the watch, or all that grow, traced at once by one session: by shared probes, or by samples. */
 #pragma once
 
+#include "user/session/session_options.h"
 #include "user/system/zoom.h"
 
 struct outputs;

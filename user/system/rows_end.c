@@ -8,6 +8,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 
 /* Before this nothing is known to grow: a line needs ten looks. */

@@ -3,6 +3,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/json.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 
 enum { ON_ONE_LINE = 0 };

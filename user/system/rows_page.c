@@ -5,6 +5,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/report/html_page.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 
 struct rows_page {

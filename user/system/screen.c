@@ -10,7 +10,9 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
+#include "user/top/top_state.h"
 
 enum {
 	HEAD_LINES = 2, /* sums, and the names of the columns */

@@ -2,9 +2,12 @@
 /* The screen of heaptap system, without a terminal: what is selected, what keys do, and its lines. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "user/lib/log.h"
-#include "user/system/system.h"
-#include "user/top/top_state.h"
+
+struct system_state;
+struct top_screen;
 
 enum { SCREEN_MESSAGES = 6, SCREEN_MESSAGE_BYTES = 400 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/top/top_view.h"
 

@@ -5,6 +5,7 @@
 #include "user/system/screen.h"
 
 struct control;
+struct output_options;
 struct screen_live;
 
 /* Are standard input and output a terminal that can have a screen? */

@@ -16,6 +16,7 @@
 #include "user/report/pprof.h"
 #include "user/report/report.h"
 #include "user/session/session.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 #include "user/system/system.h"
 

@@ -14,6 +14,7 @@
 #include "user/session/control.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/system/answer.h"
 #include "user/system/rows.h"
 #include "user/system/zoom_places.h"
 #include "user/system/zoom_price.h"

@@ -4,13 +4,13 @@
 
 #include "user/session/code_choice.h"
 #include "user/session/cost_book.h"
-#include "user/session/session_options.h"
-#include "user/system/answer.h"
 #include "user/system/price.h"
 #include "user/system/watch.h"
 
 struct control;
 struct session;
+struct session_options;
+struct zoom_answer;
 
 enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256 };
 

@@ -6,6 +6,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/system/answer.h"
 #include "user/system/spare.h"
 
 /* The first verdict has no growth since an earlier one. A leak needs none. */

@@ -13,6 +13,7 @@
 #include "user/session/session_code.h"
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
+#include "user/system/answer.h"
 
 enum {
 	FAR_TOO_DEAR = 20, /* times the limit: not even the first verdict is worth that */

@@ -4,7 +4,6 @@
 
 #include "user/report/output.h"
 #include "user/session/session_options.h"
-#include "user/top/top_state.h"
 
 struct connection;
 struct control;

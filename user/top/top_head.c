@@ -9,8 +9,10 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/report/estimate.h"
+#include "user/scan/leaks.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
+#include "user/top/meter.h"
 #include "user/top/top_rows.h"
 
 static void top_head_take_name(struct top_head *h, const struct target *t)

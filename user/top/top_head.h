@@ -3,8 +3,10 @@
 #pragma once
 
 #include "user/report/report.h"
-#include "user/top/meter.h"
+#include "user/scan/scan_result.h"
 #include "user/top/top_line.h"
+
+struct meter;
 
 /* Sums over the processes that are shown, from the last report. */
 struct top_head {

@@ -8,6 +8,7 @@
 #include "user/report/estimate.h"
 #include "user/report/report_rows.h"
 #include "user/report/short_name.h"
+#include "user/scan/leaks.h"
 #include "user/top/top_state.h"
 
 /* A row of the list, as cells see it. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/lib/log.h"
+#include "user/top/meter.h"
 #include "user/top/top_head.h"
 #include "user/top/top_rows.h"
 

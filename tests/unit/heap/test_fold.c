@@ -3,6 +3,7 @@
 #include "user/heap/fold.h"
 
 #include "tests/unit/books.h"
+#include "user/heap/misuse.h"
 #include "user/heap/slices.h"
 #include "user/heap/stacks.h"
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/unit/books.h"
+#include "user/heap/misuse.h"
 #include "user/heap/row_table.h"
 
 static void expect(const struct heap *h, u64 allocs, u64 frees, u64 live_bytes)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/heap/misuse.h"
 
 static struct heap *heap;
 static u64 now_ns;

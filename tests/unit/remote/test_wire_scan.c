@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/remote/remote_ssh.h"
 #include "user/remote/wire_command.h"
 #include "user/remote/wire_scan.h"

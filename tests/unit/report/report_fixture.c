@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/report/symbolize_stand_in.h"
+#include "user/heap/heap_sample.h"
 #include "user/lib/clock.h"
 #include "user/report/report.h"
 #include "user/scan/leaks_why.h"

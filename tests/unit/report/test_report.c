@@ -4,6 +4,7 @@
 
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
+#include "user/scan/leaks.h"
 
 static size_t count(const char *part)
 {

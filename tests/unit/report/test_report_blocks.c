@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/heap/stacks.h"
 #include "user/target/target.h"
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "user/report/format.h"
+#include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_replay.h"
 

@@ -2,6 +2,7 @@
 /* The answer at the beginning of the text report, and possible leaks. */
 #include "tests/unit/report/report_fixture.c"
 #include "user/report/short_name.h"
+#include "user/scan/leaks.h"
 
 /* Blocks of the first caller with a verdict, and of all. */
 static void set_sum(struct leaks *l, enum scan_verdict verdict, u64 blocks, u64 bytes)

@@ -17,6 +17,7 @@
 
 #include "user/heap/budget.h"
 #include "user/heap/cover_map.h"
+#include "user/heap/heap.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "tests/unit/skip.h"

@@ -14,8 +14,10 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/proc.h"
 #include "user/scan/scan.h"
+#include "user/scan/snapshot.h"
 
 enum {
 	BLOCKS = 20000,

@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"

@@ -23,6 +23,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/lib/types.h"
 #include "user/scan/scan.h"

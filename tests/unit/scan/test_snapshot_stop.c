@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/types.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"

@@ -8,6 +8,7 @@
 
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { NR = 9 };
 

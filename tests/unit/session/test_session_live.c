@@ -13,9 +13,11 @@
 
 #include <cmocka.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/report/report.h"
 #include "user/report/report_parts.h"
+#include "user/session/session.h"
 
 static const char EVENTS[] = "process 100 one /one started\nprocess 200 two /two\n"
 			     "alloc 100 1 malloc 0x1000 100 0\nalloc 100 1 malloc 0x2000 200 0\n"

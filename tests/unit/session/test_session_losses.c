@@ -9,6 +9,7 @@
 #include "user/heap/heap.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { NR = 3, FIRST = 70 };
 

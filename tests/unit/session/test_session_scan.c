@@ -18,6 +18,7 @@
 
 #include "user/session/control.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { HANG_S = 60 };
 

@@ -10,9 +10,11 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/heap/misuse.h"
 #include "user/heap/stacks.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 enum { PID = 77, MAX_EVENTS = 16 };
 

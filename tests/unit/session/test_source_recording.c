@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "user/heap/heap_sample.h"
+#include "user/session/session_process.h"
+#include "user/stream/stream_record.h"
 #include "user/target/allocator.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"

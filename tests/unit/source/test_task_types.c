@@ -14,6 +14,7 @@
 #include <bpf/btf.h>
 #include <cmocka.h>
 
+#include "bpf/task_fields.h"
 #include "tests/unit/skip.h"
 
 /* The offset of @name, which is no member of a member, in struct @type. */

@@ -7,6 +7,7 @@
 
 #include "tests/unit/books.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 #include "user/session/session_replay.h"
 
 enum { MIB = 1 << 20 };

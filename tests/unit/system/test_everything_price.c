@@ -16,6 +16,7 @@
 #include "user/lib/log.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
 
 /* Of one CPU. The trap of a call costs 1 us and its programs another one: 500,000 calls a second cost all of it. */
 enum { LIMIT = 500, WHOLE = 10000, MAX_NR = 4097, FIRST_PID = 100 };

@@ -6,8 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
+
+#include "user/system/answer.h"
+#include "user/system/system.h"
+#include "user/system/watch.h"
+#include "user/top/top_state.h"
 
 enum { NR = 30 };
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "user/system/answer.h"
 #include "user/system/zoom_price.h"
 
 static const struct zoom_options options = { .nr = 3 };

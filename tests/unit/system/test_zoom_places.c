@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "user/lib/clock.h"
+#include "user/system/answer.h"
 #include "user/system/zoom_price.h"
 
 enum { PLACES = 3, MOST = 12 };

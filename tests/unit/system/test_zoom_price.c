@@ -16,6 +16,8 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
+#include "user/session/session_process.h"
+#include "user/system/answer.h"
 
 #define MS 1000000ULL
 
