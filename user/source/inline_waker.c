@@ -16,10 +16,17 @@
 #include "user/lib/thread.h"
 
 /*
- * Each look takes the CPU from somebody, some 20 us on a virtual machine: one a millisecond will do until more than so
- * many parts are filled between two of them, and one in five if the parts of a whole second would fit in a ring.
+ * A thread at full speed fills its ring in half a millisecond. Each look takes the CPU from somebody, some 20 us on a
+ * virtual machine: one a millisecond will do until more than so many parts are filled between two of them, and one in
+ * five if the parts of a whole second would fit in a ring.
  */
-enum { BUSY_WAKE_NS = 150 * 1000, CALM_NS = 5 * 1000 * 1000, MANY_PARTS = 2, STACK_BYTES = 256 * 1024 };
+enum {
+	BUSY_WAKE_NS = 150 * 1000,
+	LOOK_NS = 1000 * 1000,
+	CALM_NS = 5 * 1000 * 1000,
+	MANY_PARTS = 2,
+	STACK_BYTES = 256 * 1024
+};
 
 /* Is the second over, and was it a calm one? Many parts end a calm at once. */
 static void look_for_calm(struct inline_pace *p, u64 nr_parts)
@@ -81,12 +88,14 @@ static void *wake_reader(void *ctx)
 	return NULL;
 }
 
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
+int inline_waker_init(struct inline_waker *w, int other_fd, bool is_calm,
 		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx, .look_ns = look_ns };
+	*w = (struct inline_waker){ .needs_poll = needs_poll,
+				    .ctx = ctx,
+				    .look_ns = is_calm ? CALM_NS : LOOK_NS };
 	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->event_fd < 0 || w->wait_fd < 0 || epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, w->event_fd, &ev) ||

@@ -25,8 +25,11 @@ struct inline_waker {
 	int wait_fd; /* owned; readable when the reader should poll: by event_fd, or by the other descriptor */
 };
 
-/* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
-int inline_waker_init(struct inline_waker *w, int other_fd, u64 look_ns,
+/*
+ * Show @other_fd, the caller's, in wait_fd, too. @is_calm: so few records come that rings need not be looked at often.
+ * Makes no thread. 0 or -errno; inline_waker_fini() in any case.
+ */
+int inline_waker_init(struct inline_waker *w, int other_fd, bool is_calm,
 		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx) __must_check;
 
 /*

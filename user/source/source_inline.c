@@ -30,8 +30,7 @@
 #include "user/unwind/cfi_ahead.h"
 
 enum { MANY_RECORDS = PIECE_RING_RECORDS / 2 /* in a poll: another one follows at once */ };
-/* How often rings are looked at, to wake heaptap: a thread at full speed fills its own in half a millisecond. */
-enum { LOOK_NS = 1000 * 1000, RARE_LOOK_NS = 5 * LOOK_NS, FEW_SAMPLES = 1 << 16 };
+enum { FEW_SAMPLES = 1 << 16 };
 
 static struct inline_source *source_inline_self(const struct source *s)
 {
@@ -184,8 +183,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	err = inline_life_open(s, &below, caps);
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
-					options->sample_bytes >= FEW_SAMPLES ? RARE_LOOK_NS : LOOK_NS,
-					any_needs_poll, s);
+					options->sample_bytes >= FEW_SAMPLES, any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;
