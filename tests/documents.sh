@@ -20,10 +20,9 @@ check_words() {
 	while read -r page most; do
 		words=$(wc -w <"$page")
 		[ "$words" -le "$most" ] || echo "$page: $words words, more than $most: move what few need to doc/"
-	done <<-END
-		README.md 1800
-		HACKING.md 2000
-	END
+	done < <(printf '%s\n' 'README.md 1800' 'HACKING.md 2000'; printf '%s 2500\n' doc/*.md)
+	words=$(cat doc/*.md | wc -w)
+	[ "$words" -le 25000 ] || echo "doc: $words words, more than 25000: shorten a page"
 }
 
 # Each WORD of a page that matches REGEX: "PAGE:LINE<tab>WORD".

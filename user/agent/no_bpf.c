@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "user/source/caps_trial.h"
-#include "user/lib/log.h"
 #include "user/source/inline_limits.h"
 #include "user/source/source.h"
 

@@ -9,8 +9,6 @@
 
 #include "user/census/census_owners.h"
 #include "user/census/census_types.h"
-#include "user/census/census_walk.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 
 /* Names are looked up once for all blocks. */

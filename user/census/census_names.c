@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "arch/regs.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/escape.h"
 #include "user/lib/log.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/hash_index.h"
 
 struct size_sums {

@@ -9,7 +9,6 @@
 #include "user/census/census_owners.h"
 #include "user/census/census_types.h"
 #include "user/census/census_why.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 

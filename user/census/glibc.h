@@ -15,7 +15,6 @@ enum {
 	CHUNK_IS_MAPPED = 2,
 	CHUNK_FLAGS = 7,
 	NR_BINS = 127,
-	MAX_FAST = 11,
 };
 
 /* The differences between versions and word sizes. */

@@ -4,7 +4,6 @@
 
 #include "user/census/glibc.h"
 #include "user/lib/array.h"
-#include "user/lib/hash.h"
 
 /*
  * The flag of a chunk says whether the chunk before is in use, so a chunk is judged when the next one is read. The size

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/session.h"

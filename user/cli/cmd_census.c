@@ -14,7 +14,6 @@
 #include "user/census/census_report.h"
 #include "user/census/census_unpack.h"
 #include "user/cli/options.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/flush.h"
 #include "user/lib/human.h"

@@ -10,7 +10,6 @@
 #include "user/cli/rights.h"
 #include "user/remote/connection.h"
 #include "user/session/control.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"

@@ -9,7 +9,6 @@
 #include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
 #include "user/cli/rights.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/privileges.h"
 #include "user/lib/status.h"

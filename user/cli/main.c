@@ -37,11 +37,6 @@ static void catch_write_signals(void)
 			sigaction(signals[i], &caught, NULL);
 }
 
-static bool main_is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
 /*
  * A file opened later must not become descriptor 0, 1 or 2 and get what is printed. A program that heaptap starts has
  * them closed, as it would have been without heaptap.
@@ -50,7 +45,7 @@ static int open_standard_files(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		/* The lowest free number is taken, which is this one. */
-		if (!main_is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 			return -errno;
 	return 0;
 }

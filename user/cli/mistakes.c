@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/program_path.h"
 #include "user/lib/parse.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/lib/wrap.h"
 

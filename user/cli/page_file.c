@@ -15,7 +15,6 @@
 #include "user/lib/log.h"
 #include "user/report/format.h"
 #include "user/report/output.h"
-#include "user/report/report.h"
 #include "user/stream/out_name.h"
 
 static bool is_page(const char *name)

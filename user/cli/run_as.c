@@ -6,7 +6,6 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "user/cli/commands.h"
 #include "user/cli/options.h"
 #include "user/lib/log.h"
 #include "user/stream/out_name.h"

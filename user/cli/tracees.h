@@ -8,7 +8,6 @@
 #include "user/lib/types.h"
 #include "user/source/launch.h"
 
-struct control;
 struct options;
 struct session;
 

@@ -17,7 +17,6 @@
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
-#include "user/report/report.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 

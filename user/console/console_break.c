@@ -13,11 +13,9 @@
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
 #include "user/report/estimate.h"
-#include "user/report/report_parts.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_wish.h"
-#include "user/target/target.h"
 
 static int console_break_prepare(void *ctx, const struct report *r)
 {

@@ -5,7 +5,6 @@
 #include "user/lib/types.h"
 
 struct console;
-struct console_calls;
 
 /*
  * Print the calls of the function @text, "FILE:FUNCTION" or "FUNCTION", of the one process that commands are about, at

@@ -11,10 +11,8 @@
 #include "user/console/console_output.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
-#include "user/report/report_parts.h"
 #include "user/session/session.h"
 #include "user/session/session_core.h"
-#include "user/target/target.h"
 
 /* One core that is wanted. */
 struct core_wish {

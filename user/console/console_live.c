@@ -26,7 +26,6 @@
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_replay.h"
-#include "user/source/source.h"
 #include "user/stream/span.h"
 #include "user/target/target.h"
 #include "user/source/tuning.h"

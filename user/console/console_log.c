@@ -23,7 +23,6 @@
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"
-#include "user/target/target.h"
 
 enum {
 	RATE = 100, /* calls a second, if nobody asks for another number */

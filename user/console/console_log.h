@@ -7,7 +7,6 @@
 #include "user/lib/types.h"
 
 struct console;
-struct console_log;
 struct heap_event;
 struct report;
 

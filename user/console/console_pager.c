@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "user/console/console.h"
-#include "user/lib/cleanup.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
 

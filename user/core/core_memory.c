@@ -12,7 +12,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/file_at.h"
 #include "user/lib/zero.h"
-#include "user/scan/snapshot_make.h"
 #include "user/scan/snapshot_memory.h"
 
 enum {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "user/lib/array.h"
-
 #if defined(__x86_64__)
 
 #include <cpuid.h>

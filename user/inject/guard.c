@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/helper_process.h"

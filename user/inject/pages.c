@@ -307,12 +307,6 @@ static int copy_run(const struct copying *c, const struct copied_run *run, taddr
 
 /* ---- the list of copies ---- */
 
-/* Forget copies that lay there before: another file is mapped there now. */
-static void forget_at(struct injection *in, const struct copied_run *run)
-{
-	inject_forget_copies(in, run->addr, run->addr + run->bytes);
-}
-
 /* A copy whose parked pages lie in [@start, @end). */
 static const struct inject_copy *parked_in(const struct injection *in, taddr_t start, taddr_t end)
 {
@@ -344,7 +338,8 @@ static void list_runs(struct copying *c)
 		const struct copied_run run = c->runs.runs[i];
 		taddr_t park;
 
-		forget_at(in, &run);
+		/* Copies that lay there before: another file is mapped there now. */
+		inject_forget_copies(in, run.addr, run.addr + run.bytes);
 		park = find_park(in, run.bytes);
 		if (!park) {
 			pages_stay(in, run.bytes / PIECE_PAGE, "they are too many");

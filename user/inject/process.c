@@ -19,7 +19,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
-#include "user/lib/proc.h"
 
 int inject_fail(struct injection *in, int err, const char *fmt, ...)
 {

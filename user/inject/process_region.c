@@ -11,7 +11,6 @@
 #include "user/inject/left.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"

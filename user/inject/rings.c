@@ -8,7 +8,6 @@
 
 #include "bpf/event.h"
 #include "user/inject/counter.h"
-#include "user/lib/array.h"
 #include "user/lib/clock.h"
 
 /* Records are fetched some time before they are read, because they are in the cache of the target's CPU. */

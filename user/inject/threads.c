@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
 

@@ -8,7 +8,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 
 static ssize_t read_by_call(pid_t pid, taddr_t addr, void *buf, size_t len)

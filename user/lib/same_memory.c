@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc_memory.h"
 #include "user/lib/random.h"

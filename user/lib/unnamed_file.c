@@ -9,8 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "user/lib/array.h"
-
 /* A file in @dir; as long as it takes to unlink it, it has a name. */
 static int make_in(const char *dir)
 {

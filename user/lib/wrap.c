@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "user/lib/cleanup.h"
-
 enum { MAX_LINE = 8192, HANGING = 4, BEST = 4, NARROW = 40, DEFAULT_WIDTH = 80 };
 
 struct wrapped_lines {

@@ -11,7 +11,6 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
 #include "user/scan/leaks.h"
-#include "user/target/target.h"
 
 static int take_caller(struct metrics_table *t, u32 number, const struct report *r,
 		       const struct report_process *p, const struct report_row *row)

@@ -14,7 +14,6 @@ enum symbol_sort {
 	SYMBOL_FUNCTIONS,
 	SYMBOL_DATA,
 	SYMBOL_TLS, /* thread-local variables: their addresses count from the start of the segment */
-	NR_SYMBOL_SORTS
 };
 
 /*

@@ -201,15 +201,10 @@ void perf_map_free(struct perf_map *m)
 
 /* ---- the names ---- */
 
-static const char *perf_last(const char *text, size_t len, char c)
-{
-	return len ? memrchr(text, c, len) : NULL;
-}
-
 /* Take ":2" from the end of the file of @name, as a number. False: it does not end so. */
 static bool perf_take_number(struct perf_name *name, u32 *number)
 {
-	const char *colon = perf_last(name->file, name->file_len, ':');
+	const char *colon = name->file_len ? memrchr(name->file, ':', name->file_len) : NULL;
 	size_t len = colon ? name->file_len - (size_t)(colon + 1 - name->file) : 0;
 
 	*number = 0;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc_memory.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/target/allocator.h"
 #include "user/lib/array.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_target.h"

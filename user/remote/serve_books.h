@@ -4,8 +4,6 @@
 
 #include "user/remote/serve.h"
 
-struct serve_books;
-
 /*
  * The server finds them as a session does (user/session/session_lent.h). There are four steps, and WIRE_SCANNED has the
  * reason if one of them fails.

@@ -10,7 +10,6 @@
 #include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/json.h"
-#include "user/report/report.h"
 
 enum {
 	BRIEF_ROWS = 3,	    /* on a screen, of those with more and of those with less */

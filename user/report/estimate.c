@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "user/report/report.h"
-#include "user/report/report_rows.h"
 
 struct human estimate_mark(const struct human *text)
 {

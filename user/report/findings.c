@@ -20,7 +20,6 @@
 #include "user/scan/leaks.h"
 #include "user/source/source.h"
 #include "user/target/allocator.h"
-#include "user/target/target.h"
 
 enum { CALLERS_MAX = 600, DOUBT_MAX = 400 };
 

@@ -10,7 +10,6 @@
 #include "user/lib/array.h"
 #include "user/lib/path.h"
 #include "user/names/symbolize.h"
-#include "user/report/report_text.h"
 
 static void set_mark(struct report_frames *f, const struct stack *s, const char *truncated)
 {

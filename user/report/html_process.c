@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "user/heap/misuse.h"
-#include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/report/estimate.h"
 #include "user/report/html_slices.h"

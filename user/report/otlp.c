@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"

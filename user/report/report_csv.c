@@ -14,7 +14,6 @@
 #include "user/report/frames.h"
 #include "user/report/report_rows.h"
 #include "user/scan/scan.h"
-#include "user/source/source.h"
 #include "user/target/target.h"
 
 static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE, SCAN_REACHABLE,

@@ -15,7 +15,6 @@
 #include "user/report/intern.h"
 #include "user/report/measure.h"
 #include "user/report/report_rows.h"
-#include "user/source/source.h"
 #include "user/target/target.h"
 
 /* More than these cannot be read in a picture. */

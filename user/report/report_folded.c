@@ -11,7 +11,6 @@
 #include "user/report/frames.h"
 #include "user/report/measure.h"
 #include "user/report/report_rows.h"
-#include "user/source/source.h"
 #include "user/target/target.h"
 
 /* Between two frames. In a name it becomes \x3b. */

@@ -22,7 +22,6 @@
 #include "user/report/intern.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
-#include "user/source/source.h"
 #include "user/target/target.h"
 
 enum {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/names/symbolize.h"
@@ -14,7 +13,6 @@
 #include "user/report/intern.h"
 #include "user/report/measure.h"
 #include "user/report/report_rows.h"
-#include "user/source/source.h"
 #include "user/target/target.h"
 
 /* One sample a line. */

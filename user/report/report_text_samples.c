@@ -2,7 +2,6 @@
 /* The section on leaked blocks that --blocks asks for: addresses, and with --contents what they hold. */
 #include <inttypes.h>
 
-#include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"

@@ -14,7 +14,6 @@
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
-#include "user/heap/stacks.h"
 #include "user/lib/path.h"
 #include "user/scan/kernel_words.h"
 #include "user/names/symbolize.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "user/heap/stacks.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
 #include "user/names/symbolize.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/hash_index.h"
 
 enum {

@@ -8,8 +8,6 @@
 struct leaks;
 struct leaks_options;
 
-enum { LEAK_CONTENT_MAX = 4096 };
-
 /* A leaked block. */
 struct leak_sample {
 	struct heap_block block;

@@ -190,12 +190,6 @@ static int leaks_why_ask(struct leak_why *why, struct scan_whys *w, const struct
 	return keep_chain(why, chain, o->heap);
 }
 
-/* An answer that memory did not suffice for has a root without its name: nobody may read it. */
-static void drop_last_why(struct leaks *l)
-{
-	leak_why_fini(&l->whys[--l->nr_whys]);
-}
-
 static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, const struct leaks_options *o)
 {
 	int err = 0;
@@ -216,8 +210,9 @@ static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, 
 					  .word_size = l->word_size };
 		l->nr_whys++;
 		err = o->is_unwanted && o->is_unwanted() ? -ECANCELED : leaks_why_ask(why, w, o, why->addr);
+		/* An answer that memory did not suffice for has a root without its name: nobody may read it. */
 		if (err)
-			drop_last_why(l);
+			leak_why_fini(&l->whys[--l->nr_whys]);
 	}
 	return err;
 }

@@ -6,7 +6,6 @@
 
 #include "user/scan/scan_why.h"
 
-struct heap;
 struct leaks;
 struct leaks_options;
 

@@ -15,7 +15,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
-#include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/held_call.h"
 #include "user/scan/page_scan.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "user/scan/scan_regions.h"
-#include "user/scan/scan_state.h"
 
 /*
  * A chunk begins 16 bytes before its block. The second 8 bytes hold its size, which leads to the next chunk. Bit 0 of

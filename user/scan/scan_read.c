@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_look.h"

@@ -7,7 +7,6 @@
 #include "user/heap/heap.h"
 #include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/scan/scan_parts.h"
 
 const char *scan_verdict_name(enum scan_verdict verdict)

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "arch/regs.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/file_at.h"
 #include "user/scan/snapshot_core_file.h"

@@ -14,7 +14,6 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/maps.h"
-#include "user/lib/proc.h"
 #include "user/lib/thread.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"

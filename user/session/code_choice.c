@@ -12,7 +12,6 @@
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_price.h"
-#include "user/source/call_price.h"
 
 #define MS 1000000ULL
 /* The choice is told after so much time. What has cost little is forgotten after so much time, or so much CPU time. */

@@ -9,7 +9,6 @@
 #include "user/source/source.h"
 
 struct ask_server;
-struct control;
 struct outputs;
 struct report;
 struct session;

@@ -6,14 +6,12 @@
 #include <unistd.h>
 
 #include "user/heap/heap.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/scan/snapshot_price.h"
 #include "user/session/session_process.h"
 #include "user/stream/recorder.h"
 #include "user/session/session_forward.h"
-#include "user/session/session_live.h"
 #include "user/session/session_heap.h"
 #include "user/session/session_private.h"
 #include "user/session/session_told.h"

@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
-#include "user/session/session_told.h"
 #include "user/session/session_unwatched.h"
 
 /* All that is said of the memory of one process. */

@@ -12,7 +12,6 @@
 #include "user/session/session_fill.h"
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
-#include "user/heap/stacks.h"
 #include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
 #include "user/stream/stream_names.h"

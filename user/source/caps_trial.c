@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 
 /* One probe each, and its counter. */

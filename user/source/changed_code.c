@@ -12,7 +12,6 @@
 #include "bpf/maps.h"
 #include "fallback/copied_code.h"
 #include "user/inject/left.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/maps.h"

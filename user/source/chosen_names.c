@@ -6,8 +6,6 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "user/lib/cleanup.h"
-
 enum { MAX_STATES = 64, PIECE_BYTES = 32 };
 
 /* The length of "[...]" at @at; 0 = there is no end, so it is the byte '['. */

@@ -28,7 +28,6 @@
 #include "user/source/launch_child.h"
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
-#include "user/source/source.h"
 #include "user/source/source_tracer.h"
 
 enum {

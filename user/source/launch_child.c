@@ -14,7 +14,6 @@
 
 #include "user/source/inherited.h"
 #include "user/source/limits.h"
-#include "user/source/source.h"
 #include "user/source/source_tracer.h"
 
 /* Runs in the child: become @user. 0 or -errno. */

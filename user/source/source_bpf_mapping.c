@@ -2,7 +2,6 @@
 /* System calls that map memory (--mmap): what the BPF programs need to know, and whose calls do not count. */
 #include <string.h>
 
-#include "user/lib/log.h"
 #include "user/lib/maps.h"
 #include "user/source/source_bpf_private.h"
 #include "user/target/allocator.h"

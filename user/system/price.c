@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_price.h"
 #include "user/source/call_price.h"

@@ -158,12 +158,6 @@ static struct module_entry *next_entry(const struct module_table *t, u64 dev, u6
 	return NULL;
 }
 
-/* @text without its last @cut bytes; NULL without memory. */
-static char *copy_without_end(const char *text, size_t cut)
-{
-	return strndup(text, strlen(text) - cut);
-}
-
 static int module_make_room(struct module_table *t)
 {
 	return t->nr == MODULES_MAX ? -ENOSPC : array_reserve(t->entries, t->max, t->nr + 1);
@@ -376,7 +370,7 @@ static char *true_path(const struct maps_reading *r, const struct map_line *line
 		exact[n] = '\0';
 		path = exact;
 	}
-	return copy_without_end(path, is_gone && ends_in_deleted(path) ? sizeof(deleted) - 1 : 0);
+	return strndup(path, strlen(path) - (is_gone && ends_in_deleted(path) ? sizeof(deleted) - 1 : 0));
 }
 
 static int add_entry(struct maps_reading *r, const struct map_line *line, const struct file_identity *id,

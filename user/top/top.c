@@ -20,7 +20,6 @@
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_price.h"
-#include "user/source/probe_runs.h"
 #include "user/target/target.h"
 #include "user/top/top_messages.h"
 #include "user/top/top_view.h"

@@ -8,7 +8,6 @@
 struct connection;
 struct control;
 struct session;
-struct top_view;
 
 /* All borrowed. */
 struct top {

@@ -38,7 +38,6 @@ struct undo {
 	bool is_fp;	  /* sp counts from the frame pointer, else from SP */
 	s64 sp;		  /* bytes */
 	s64 fp_at, lr_at; /* offsets where they are saved, relative as sp; -1 = not saved */
-	bool has_pc;	  /* pc itself is taken from lr_at */
 	u32 nr_done;
 };
 

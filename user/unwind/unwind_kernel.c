@@ -124,11 +124,6 @@ static int find_slots(struct kernel_memory *k)
 	return 0;
 }
 
-static struct unwind_maps *slot_memory(const struct kernel_memory *k, u32 slot)
-{
-	return &k->slabs[slot / SLAB_PROCESSES].mem[slot % SLAB_PROCESSES];
-}
-
 static int unwind_kernel_publish(void *ctx, pid_t pid, const struct unwind_maps *maps,
 				 struct unwind_maps **out)
 {
@@ -144,7 +139,7 @@ static int unwind_kernel_publish(void *ctx, pid_t pid, const struct unwind_maps 
 	if (err)
 		return err;
 	slot = k->unused.nrs[k->unused.nr - 1];
-	to = slot_memory(k, slot);
+	to = &k->slabs[slot / SLAB_PROCESSES].mem[slot % SLAB_PROCESSES];
 	memcpy(to, maps, sizeof(*maps));
 	to->slot = slot;
 	if (bpf_map_update_elem(k->maps.slots_fd, &key, &slot, BPF_ANY))

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/event.h"
 #include "bpf/maps.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "tests/unit/glibc_heaps.h"
-#include "user/lib/array.h"
 
 static u64 clock_step_ns, now_ns, nr_looks;
 

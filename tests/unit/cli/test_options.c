@@ -17,7 +17,6 @@
 
 #include "user/target/allocator.h"
 #include "user/report/output.h"
-#include "user/report/report.h"
 #include "user/report/report_rows.h"
 #include "user/source/source_open.h"
 

@@ -12,7 +12,6 @@
 
 #include "user/heap/heap.h"
 #include "user/remote/remote_ssh.h"
-#include "user/remote/wire_command.h"
 #include "user/remote/wire_scan.h"
 
 enum { NR = 1000 };

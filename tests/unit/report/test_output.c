@@ -17,7 +17,6 @@
 #include "user/heap/heap.h"
 #include "user/report/report.h"
 #include "user/source/source.h"
-#include "user/heap/stacks.h"
 #include "user/target/target.h"
 
 static char folder[] = "/tmp/heaptap-test-XXXXXX";

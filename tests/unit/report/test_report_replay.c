@@ -14,7 +14,6 @@
 
 #include "user/report/format.h"
 #include "user/session/session.h"
-#include "user/session/session_live.h"
 #include "user/session/session_replay.h"
 
 enum { PID = 4321 };

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "user/lib/array.h"
 #include "user/scan/scan_filter.h"
 
 enum { NR_WORDS = 1000 };

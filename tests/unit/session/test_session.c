@@ -15,7 +15,6 @@
 #include "user/cli/options.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
-#include "user/report/output.h"
 
 static u64 parent_addr; /* begin of the parent's first mapping */
 

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "user/heap/heap.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"

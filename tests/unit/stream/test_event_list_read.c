@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "user/stream/stream_layout.h"
-#include "user/target/allocator.h"
 
 enum { MAX_RECORDS = 100 };
 

@@ -15,7 +15,6 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/log.h"
-#include "user/source/source.h"
 #include "user/stream/seek.h"
 #include "user/stream/span.h"
 #include "user/stream/stream_read.h"

@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "user/heap/heap.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/session_pace.h"

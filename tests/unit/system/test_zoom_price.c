@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "user/heap/heap.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
