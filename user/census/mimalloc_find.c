@@ -109,7 +109,7 @@ static bool is_in_data(const struct mimalloc *m, u8 *bytes)
 	const struct snapshot *snap = m->w->snap;
 
 	for (size_t i = 0; i < snap->nr_maps; i++) {
-		taddr_t start = snap->maps[i].start, end = census_data_end(snap, i);
+		taddr_t start = snap->maps[i].start, end = page_reader_data_end(snap, i);
 		size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
 
 		if (!end)

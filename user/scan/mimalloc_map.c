@@ -63,36 +63,6 @@ static const struct mimalloc_map_layout layouts[] = {
 	{ "1.8", &segment_182, 0, 49, 1, 3, 4, 2, 32, 2, 0, 16, 0, 0, 5, START_MULTIPLE, 2840 },
 };
 
-static const struct snapshot_map *own_memory(const struct snapshot *snap, taddr_t addr)
-{
-	const struct snapshot_map *map = addr && addr % 8 == 0 ? snapshot_map_find(snap, addr) : NULL;
-
-	return map && !map->ino && map->is_writable && map->is_readable && !map->is_shared ? map : NULL;
-}
-
-/* The next word of [*@at, @end) that is not 0, with *@at behind it. 0 = there is none. */
-static u64 next_word(struct page_reader *r, taddr_t *at, taddr_t end)
-{
-	while (*at < end) {
-		u64 word;
-
-		if (*at % READER_PAGE == 0) {
-			const struct snapshot_map *map = own_memory(r->snap, *at);
-
-			if (!map)
-				return 0;
-			*at = snapshot_next(r->snap, *at, end < map->end ? end : map->end);
-			if (*at >= end || *at == map->end)
-				continue;
-		}
-		word = page_reader_at(r, *at);
-		*at += 8;
-		if (word)
-			return word;
-	}
-	return 0;
-}
-
 /* The pages of the segment at @addr. -ENOENT: it is none. */
 static int each_in_segment(struct mimalloc_map *m, taddr_t addr,
 			   int (*visit)(void *ctx, const struct mimalloc_map_run *run), void *ctx)
@@ -134,7 +104,7 @@ static int each_segment(struct mimalloc_map *m, int (*visit)(void *ctx, const st
 	for (size_t i = 0; i < snap->nr_maps && !err; i++) {
 		taddr_t at = snap->maps[i].start, end = snap->maps[i].end;
 
-		while (own_memory(snap, snap->maps[i].start) && !err) {
+		while (page_reader_own(snap, snap->maps[i].start) && !err) {
 			at = (at + SEGMENT - 1) / SEGMENT * SEGMENT;
 			at = at < end ? snapshot_next(m->top.snap, at, end) : end;
 			if (at >= end)
@@ -159,11 +129,11 @@ int mimalloc_map_each(struct mimalloc_map *m, int (*visit)(void *ctx, const stru
 	if (m->layout->segment)
 		return each_segment(m, visit, ctx);
 	m->nr_looks = 0;
-	while (!err && (table = next_word(&m->top, &at, end))) {
+	while (!err && (table = page_reader_next(&m->top, &at, end))) {
 		taddr_t base = (at - 8 - m->root) / 8 << TABLE_SHIFT, slot = table;
 
-		while (!err && own_memory(m->top.snap, table) && m->nr_looks++ < MAX_LOOKS &&
-		       (books = next_word(&m->sub, &slot, table + TABLE_BYTES))) {
+		while (!err && page_reader_own(m->top.snap, table) && m->nr_looks++ < MAX_LOOKS &&
+		       (books = page_reader_next(&m->sub, &slot, table + TABLE_BYTES))) {
 			taddr_t slice = base + ((slot - 8 - table) / 8 << SLICE_SHIFT);
 
 			if (run.books == books && run.end == slice) {
@@ -286,7 +256,7 @@ static bool try_root(struct mimalloc_map *m, taddr_t root, taddr_t table)
 	u64 nr = (table - root) / 8;
 
 	if (nr < MIN_ENTRIES || nr > MAX_ENTRIES || nr & (nr - 1) || table != root + nr * 8 ||
-	    !own_memory(m->top.snap, table))
+	    !page_reader_own(m->top.snap, table))
 		return false;
 	m->root = root;
 	m->nr_entries = nr;
@@ -296,7 +266,7 @@ static bool try_root(struct mimalloc_map *m, taddr_t root, taddr_t table)
 /* The root lies where @word leads, or behind a header there. */
 static bool try_word(struct mimalloc_map *m, u64 word)
 {
-	if (word % READER_PAGE || !own_memory(m->top.snap, word))
+	if (word % READER_PAGE || !page_reader_own(m->top.snap, word))
 		return false;
 	for (u32 i = 0; i < MAX_HEADER; i++) {
 		u64 table = page_reader_at(&m->top, word + i * 8);
@@ -307,18 +277,17 @@ static bool try_word(struct mimalloc_map *m, u64 word)
 	return false;
 }
 
-static bool find_in(struct mimalloc_map *m, taddr_t start, taddr_t end)
+static bool find_in(struct mimalloc_map *m, taddr_t at, taddr_t end)
 {
-	struct page_reader data = { .snap = m->top.snap, .addr = 1 };
+	struct page_reader data = { 0 };
+	u64 word;
 
-	end = end - start > MAX_DATA ? start + MAX_DATA : end;
-	for (taddr_t at = start; at < end; at += 8) {
-		u64 word = page_reader_at(&data, at);
-
-		/* The number that disguises cookies lies there, too. */
-		if (m->layout ? word == m->disguise : word && try_word(m, word))
+	page_reader_init(&data, m->top.snap, m->top.deadline_ns);
+	end = end - at > MAX_DATA ? at + MAX_DATA : end;
+	/* The number that disguises cookies lies there, too. */
+	while ((word = page_reader_next(&data, &at, end)))
+		if (m->layout ? word == m->disguise : try_word(m, word))
 			return true;
-	}
 	return false;
 }
 
@@ -328,14 +297,9 @@ static bool find_by_data(struct mimalloc_map *m)
 	const struct snapshot *snap = m->top.snap;
 
 	for (size_t i = 0; i < snap->nr_maps; i++) {
-		const struct snapshot_map *map = &snap->maps[i], *next = map + 1;
-		taddr_t end = map->end;
+		taddr_t end = page_reader_data_end(snap, i);
 
-		if (!map->ino || !map->is_writable || !map->is_readable || map->is_shared)
-			continue;
-		if (i + 1 < snap->nr_maps && next->start == end && own_memory(snap, next->start))
-			end = next->end;
-		if (find_in(m, map->start, end))
+		if (end && find_in(m, snap->maps[i].start, end))
 			return true;
 	}
 	return false;
@@ -343,9 +307,10 @@ static bool find_by_data(struct mimalloc_map *m)
 
 int mimalloc_map_find(struct mimalloc_map *m, struct snapshot *snap)
 {
-	*m = (struct mimalloc_map){ .top = { .snap = snap, .addr = 1 },
-				    .sub = { .snap = snap, .addr = 1 },
-				    .page = { .snap = snap, .addr = 1 } };
+	memset(m, 0, sizeof(*m));
+	page_reader_init(&m->top, snap, snap->deadline_ns);
+	page_reader_init(&m->sub, snap, snap->deadline_ns);
+	page_reader_init(&m->page, snap, snap->deadline_ns);
 	if (snap->word_size != 8 || snap->is_big_endian)
 		return -ENOENT;
 	if (find_by_data(m))

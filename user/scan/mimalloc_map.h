@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "user/scan/scan_regions.h"
+#include "user/scan/page_reader.h"
 
 struct mimalloc_map_layout;
 
