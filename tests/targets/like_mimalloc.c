@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory as mimalloc has it (user/census/mimalloc_find.c, user/scan/mimalloc_map.c):
+ * Memory as mimalloc has it (user/scan/mimalloc_map.c):
  * like_mimalloc [map|slices|segments|traced]. Without an argument it is none: small numbers and a pointer into
  * itself, at an address where a segment may begin. Else it has books of version 3, 2 or 1, with one page of blocks that
  * the program takes. Sleeps until SIGTERM, or ends if it is traced.
