@@ -27,6 +27,7 @@ enum {
 	UNIT_SHIFT = 21,     /* pieces of its own memory are multiples of 2 MiB */
 	MAX_UNITS = 4096,    /* of these 2 MiB */
 	MAX_UNITS_BACK = 64, /* to the header of a piece */
+	MAX_PAGES_BACK = 8,  /* to the extent of a thread's arrays */
 	HEADER_WORDS = 5,
 	LEAF_WORDS = 2, /* of a leaf that a thread used: first address, leaf */
 	MIN_BINS = 16,
@@ -193,12 +194,24 @@ static int add_own_memory(struct jemalloc *j, u64 unit)
 	return err;
 }
 
+/* Find the extent of the arrays [@start, @end): only its first and its last page have a word. */
+static bool find_extent(struct jemalloc *j, taddr_t start, taddr_t end, struct jemalloc_extent *e)
+{
+	taddr_t page = start & ~(taddr_t)(JEMALLOC_PAGE - 1);
+
+	for (u32 i = 0; i < MAX_PAGES_BACK; i++, page -= JEMALLOC_PAGE)
+		if (jemalloc_tree_extent(&j->tree, jemalloc_tree_word(&j->tree, page), page, e))
+			return !e->is_slab && start >= e->addr &&
+			       end <= (e->addr & ~(taddr_t)(JEMALLOC_PAGE - 1)) + e->size;
+	return false;
+}
+
 /* Add the arrays that the table at @words leads to, which has at most @nr words. */
 static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 {
 	struct jemalloc_bin first = { 0 }, bin;
 	struct jemalloc_extent e;
-	taddr_t last = 0, page;
+	taddr_t last = 0, end;
 	size_t nr_bins = 0;
 
 	for (; nr_bins < MAX_BINS && (nr_bins + 1) * JEMALLOC_BIN_WORDS <= nr &&
@@ -213,13 +226,10 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 		return has_block(j->s, first.floor, last) || !page_reader_own(j->s->snap, first.floor)
 			       ? 0
 			       : region_add_dead(j->list, first.floor, last);
-	page = (first.end - 8) & ~(taddr_t)(JEMALLOC_PAGE - 1);
-	if (!jemalloc_tree_extent(&j->tree, jemalloc_tree_word(&j->tree, page), page, &e) || e.is_slab)
+	if (!find_extent(j, first.floor, last, &e))
 		return 0;
-	page = e.addr & ~(taddr_t)(JEMALLOC_PAGE - 1);
-	return first.floor < e.addr || last > page + e.size || has_block(j->s, e.addr, page + e.size)
-		       ? 0
-		       : region_add_dead(j->list, e.addr, page + e.size);
+	end = (e.addr & ~(taddr_t)(JEMALLOC_PAGE - 1)) + e.size;
+	return has_block(j->s, e.addr, end) ? 0 : region_add_dead(j->list, e.addr, end);
 }
 
 /* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */

@@ -68,7 +68,8 @@ static void add_extent(u64 *leaf, u64 *extent, u64 start, u64 nr_pages, u64 flag
 	extent[0] = (flags >> 48) << 18 | (flags & 1) << 12 | (flags >> 48 >= 232 ? 1ULL << 16 : 0);
 	extent[1] = start;
 	extent[2] = nr_pages * 4096;
-	for (u64 i = 0; i < nr_pages; i++)
+	/* Where no small blocks lie, the first and the last page have a word. */
+	for (u64 i = 0; i < nr_pages; i += flags & 1 || i || nr_pages == 1 ? 1 : nr_pages - 1)
 		leaf[((start >> 12) + i) % LEVEL] = (u64)(uintptr_t)extent | flags;
 }
 
@@ -94,7 +95,7 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 {
 	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + 2 * ARRAY_PAGES),
 	    *extents = pages_new(1);
-	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64,
+	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 4096 - 64,
 	    unused = start + (PAGES + ARRAY_PAGES) * 4096;
 
 	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
