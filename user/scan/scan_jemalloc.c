@@ -85,8 +85,8 @@ static int add_slab(struct region_list *list, const struct extent_run *run)
 }
 
 /*
- * Before 5.3 the word has no state, but an extent that is not in use has no class. The last page of one in use may have
- * none either: so all of the extent must be there, as its description says.
+ * Before 5.3 the word has no state, and after a large block was freed it still has the class of this. The last page of
+ * an extent in use may have no class: so all of the extent must be there, as its description says.
  */
 static bool is_free_run(struct jemalloc *j)
 {
@@ -95,9 +95,11 @@ static bool is_free_run(struct jemalloc *j)
 
 	if (run->bits >> JEMALLOC_STATE_SHIFT & JEMALLOC_STATE_MASK)
 		return true;
-	return run->bits >> JEMALLOC_CLASS_SHIFT >= JEMALLOC_NO_CLASS &&
-	       jemalloc_tree_extent(&j->tree, run->bits, run->start, &e) && e.state != JEMALLOC_ACTIVE &&
-	       e.addr == run->start && e.size == run->end - run->start;
+	if (run->bits & JEMALLOC_IS_SLAB ||
+	    (j->tree.layout->has_table && run->bits >> JEMALLOC_CLASS_SHIFT < JEMALLOC_NO_CLASS))
+		return false;
+	return jemalloc_tree_extent(&j->tree, run->bits, run->start, &e) && e.state != JEMALLOC_ACTIVE &&
+	       (e.addr & ~(taddr_t)(JEMALLOC_PAGE - 1)) == run->start && e.size == run->end - run->start;
 }
 
 /* The pages of an extent are known. */

@@ -64,8 +64,8 @@ static u64 *pages_new(size_t nr)
 
 static void add_extent(u64 *leaf, u64 *extent, u64 start, u64 nr_pages, u64 flags)
 {
-	/* As 5.2 has it; a free one has no class. */
-	extent[0] = (flags >> 48) << 18 | (flags & 1) << 12 | (flags >> 48 >= 232 ? 1ULL << 16 : 0);
+	/* As 5.2 has it. */
+	extent[0] = (flags >> 48) << 18 | (flags & 1) << 12;
 	extent[1] = start;
 	extent[2] = nr_pages * 4096;
 	/* Where no small blocks lie, the first and the last page have a word. */
@@ -101,7 +101,9 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
 	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
 	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 36ULL << 48);
-	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 232ULL << 48);
+	/* Since a large block was freed there. */
+	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 36ULL << 48);
+	extents[16] = 232ULL << 18 | 1 << 16;
 	for (u64 i = 0; i < nr; i++) {
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
