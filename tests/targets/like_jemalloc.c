@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Has data that look like the tree in which jemalloc keeps its pages (user/scan/scan_jemalloc.c), but is none:
+ * Has data that look like the tree in which jemalloc keeps its pages (user/scan/jemalloc_tree.c), but is none:
  * "like_jemalloc short|mixed|many". The root is too short, or has a word that leads nowhere. By this tree the page with
  * the only pointer to a block would be free. With "many" each word of 4 MiB may belong to a root, and none does. With
  * "wide" all is right, as in a jemalloc for addresses of 57 bits: the page is free, so the block is lost.

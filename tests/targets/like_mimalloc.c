@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory as mimalloc has it (user/census/mimalloc_find.c, user/scan/mimalloc_map.c):
+ * Memory as mimalloc has it (user/scan/mimalloc_map.c):
  * like_mimalloc [map|slices|segments|traced]. Without an argument it is none: small numbers and a pointer into
  * itself, at an address where a segment may begin. Else it has books of version 3, 2 or 1, with one page of blocks that
  * the program takes. Sleeps until SIGTERM, or ends if it is traced.
@@ -20,6 +20,7 @@ enum {
 	ROOT_WORDS = 1 << 18,
 	ARENA = 4 << 20,
 	SLOT = 96,
+	ALIGNED = 32,
 	NR_LOST = 10,
 	NR_OTHERS = 20, /* freed by other threads */
 	NR_USED = NR_BLOCKS + NR_LOST + NR_OTHERS,
@@ -119,6 +120,10 @@ static void slices(void)
 	page[6] = (uintptr_t)first;
 	page[7] = list(first, NR_BLOCKS + NR_LOST, NR_USED);
 	take(first);
+	/* An aligned block, before which a link of a list is left. */
+	page[1] |= 1ULL << 49;
+	held[1] = first + SLOT + ALIGNED;
+	*(uint64_t *)(first + SLOT) = (uintptr_t)(first + NR_BLOCKS * SLOT);
 }
 
 /* Version 1: a segment of pages, the second of which is used. */

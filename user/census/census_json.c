@@ -47,10 +47,6 @@ static void json_memory(struct json *j, const struct census *c)
 {
 	const struct census_blocks *b = &c->blocks;
 
-	json_object_begin(j, "allocator");
-	json_string(j, "name", b->walker->name);
-	json_string(j, "version", b->version[0] ? b->version : NULL);
-	json_object_end(j);
 	json_array_begin(j, "allocators");
 	for (u32 i = 0; i < c->nr_allocators; i++) {
 		json_object_begin(j, NULL);

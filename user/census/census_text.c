@@ -254,8 +254,8 @@ static void print_arenas(FILE *out, const struct census *c, const struct census_
 		fprintf(out, "  ... and %s more\n", human_count(b->nr_arenas - nr).text);
 }
 
-/* Reachable blocks that only pointers behind a header lead to. */
-static void print_behind(FILE *out, const struct census *c)
+/* Reachable blocks that only pointers behind a header lead to, and words that are no pointers. */
+static void print_guesses(FILE *out, const struct census *c)
 {
 	struct scan_result r = scan_result(c->scan);
 	char text[REPORT_HINT_TEXT];
@@ -264,6 +264,8 @@ static void print_behind(FILE *out, const struct census *c)
 	if (*text)
 		fprintf(out, "  %s in %s block%s %s\n", human_bytes(r.behind.bytes).text,
 			human_count(r.behind.blocks).text, census_text_plural(r.behind.blocks), text);
+	if (report_hint_links(text, &r))
+		fprintf(out, "  %s\n", text);
 }
 
 static void print_verdicts(FILE *out, const struct census *c)
@@ -280,7 +282,7 @@ static void print_verdicts(FILE *out, const struct census *c)
 		census_text_print_row(out, scan_verdict_name(verdicts[i]), sum.bytes, sum.blocks,
 				      census_live(&c->blocks).bytes);
 	}
-	print_behind(out, c);
+	print_guesses(out, c);
 }
 
 static int print_sizes(FILE *out, const struct census *c, const struct census_report_options *o)

@@ -247,29 +247,6 @@ bool census_is_anonymous(const struct snapshot_map *map)
 	       (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0 || strcmp(map->path, "[heap]") == 0);
 }
 
-taddr_t census_data_end(const struct snapshot *snap, size_t map)
-{
-	const struct snapshot_map *m = &snap->maps[map], *next = m + 1;
-
-	if (!m->ino || !m->is_writable || !m->is_readable || m->is_shared)
-		return 0;
-	if (map + 1 < snap->nr_maps && next->start == m->end && census_is_anonymous(next))
-		return next->end;
-	return m->end;
-}
-
-taddr_t census_bss_end(const struct snapshot *snap, size_t map)
-{
-	taddr_t end = snap->maps[map].end;
-
-	if (!census_data_end(snap, map))
-		return 0;
-	while (++map < snap->nr_maps && snap->maps[map].start == end &&
-	       census_is_anonymous(&snap->maps[map]) && strcmp(snap->maps[map].path, "[heap]") != 0)
-		end = snap->maps[map].end;
-	return end;
-}
-
 static bool is_among(const char *name, const char *const *names, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)

@@ -4,6 +4,7 @@
 
 #include "user/census/census_blocks.h"
 #include "user/lib/hash_index.h"
+#include "user/scan/page_reader.h"
 #include "user/scan/snapshot.h"
 
 enum {
@@ -77,12 +78,6 @@ int census_check_time(const struct census_walk *w) __must_check;
 
 /* Is @map private writable memory without a file? */
 bool census_is_anonymous(const struct snapshot_map *map);
-
-/* The end of the data of a file that begins with mapping @map: the .bss behind counts. 0: this is no data of a file. */
-taddr_t census_data_end(const struct snapshot *snap, size_t map);
-
-/* As census_data_end(), where the .bss behind may lie in several mappings, and is not the heap of brk. */
-taddr_t census_bss_end(const struct snapshot *snap, size_t map);
 
 /* An allocator whose file the process has mapped, by its name, and that is not among @known. Static; NULL = none. */
 const char *census_stranger(const struct snapshot *snap, const char *const *known, size_t nr);

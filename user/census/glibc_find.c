@@ -106,7 +106,7 @@ int glibc_find(struct glibc *g, size_t *map)
 	int err = bytes ? 0 : -ENOMEM;
 
 	for (; *map < snap->nr_maps && !err; ++*map) {
-		taddr_t start = snap->maps[*map].start, end = census_data_end(snap, *map);
+		taddr_t start = snap->maps[*map].start, end = page_reader_data_end(snap, *map);
 		size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
 
 		if (!end)

@@ -9,8 +9,9 @@
 #include "user/lib/cleanup.h"
 
 enum {
-	PAGE = JEMALLOC_PAGE,
-	PAGE_WORDS = PAGE / 8,
+	MAX_LOOKS = 1 << 16, /* pages of possible leaves */
+	MAX_SLOTS = 512,
+	MAP_WORDS = MAX_SLOTS / 64,
 	MAX_ARENAS = 1 << 12,
 	MAP_AT = 64,	    /* of the map of free slots, in a description */
 	MAX_SIZE_BITS = 44, /* of census_block */
@@ -54,7 +55,7 @@ static int add_free(struct jemalloc_books *j, struct census_arena *arena, const 
 
 static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
 {
-	struct census_run run = { .start = e->addr & ~(taddr_t)(PAGE - 1),
+	struct census_run run = { .start = e->addr & ~(taddr_t)(JEMALLOC_PAGE - 1),
 				  .first = e->addr,
 				  .books = e->books };
 	struct census_arena *arena;
@@ -70,69 +71,30 @@ static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
 	run.slot = jemalloc_block_bytes(e);
 	run.is_cut = e->is_slab;
 	run.nr = e->is_slab ? (u32)(e->size / run.slot) : 1;
-	if (run.nr <= JEMALLOC_MAX_SLOTS && run.slot >> MAX_SIZE_BITS == 0 &&
-	    run.first + run.nr * run.slot <= run.end)
+	if (run.nr <= MAX_SLOTS && run.slot >> MAX_SIZE_BITS == 0 && run.first + run.nr * run.slot <= run.end)
 		return census_runs_add(&j->runs, &run);
 	jemalloc_note_damage(j, e->addr, "its blocks do not fit");
 	arena->unknown_bytes += e->size;
 	return 0;
 }
 
-/* All words of the leaf @leaf, whose first one is for the page at @page. */
-static int walk_leaf(struct jemalloc_books *j, taddr_t leaf, taddr_t page, taddr_t *last)
+static int jemalloc_enter_word(void *ctx, taddr_t page, u64 word)
 {
-	u64 max = jemalloc_level_words(j);
-	int err = 0;
+	struct jemalloc_books *j = ctx;
+	struct jemalloc_extent e;
+	int err = census_check_time(j->w);
 
-	for (size_t at = 0; at < max && !err;) {
-		u64 words[PAGE_WORDS];
-		size_t nr = jemalloc_read_leaf(j, leaf, words, &leaf);
-
-		for (size_t i = 0; i < nr && at + i < max && !err; i++) {
-			taddr_t here = page + ((at + i) << JEMALLOC_PAGE_SHIFT);
-			struct jemalloc_extent e;
-
-			if (!(words[i] & JEMALLOC_EXTENT_MASK) || (words[i] & JEMALLOC_EXTENT_MASK) == *last)
-				continue;
-			*last = words[i] & JEMALLOC_EXTENT_MASK;
-			if (!jemalloc_read_extent(j, words[i], here, &e))
-				jemalloc_note_damage(j, here, "its size or its address is wrong");
-			else if (e.addr - here >= PAGE)
-				jemalloc_note_damage(j, here, "the tree has only its end");
-			else
-				err = add_extent(j, &e);
-		}
-		at += nr;
-		if (!err)
-			err = census_check_time(j->w);
-	}
-	return err;
-}
-
-/* The words of a level at @addr, for the addresses from @base on, each for 1 << @shift of them. */
-static int walk_level(struct jemalloc_books *j, taddr_t addr, taddr_t base, u32 shift, taddr_t *last)
-{
-	bool is_last = shift != JEMALLOC_WIDE_ROOT_SHIFT;
-	/* User memory has the lower half of all addresses. */
-	u64 max = jemalloc_level_words(j) / (shift == JEMALLOC_WIDE_LEAF_SHIFT ? 1 : 2);
-	int err = 0;
-
-	for (size_t at = 0; at < max && !err;) {
-		u64 words[PAGE_WORDS];
-		size_t nr = jemalloc_read_words(j, addr + at * 8, words);
-
-		for (size_t i = 0; i < nr && at + i < max && !err; i++) {
-			taddr_t page = base + ((taddr_t)(at + i) << shift);
-
-			if (words[i] && !is_last && jemalloc_may_be_node(j, words[i]))
-				err = walk_level(j, words[i], page, JEMALLOC_WIDE_LEAF_SHIFT, last);
-			else if (words[i] && is_last && jemalloc_may_be_leaf(j, words[i]))
-				err = walk_leaf(j, words[i], page, last);
-			else if (words[i])
-				jemalloc_note_damage(j, page, "its part of the tree is nowhere");
-		}
-		at += nr;
-	}
+	if (!word)
+		jemalloc_note_damage(j, page, "its part of the tree is nowhere");
+	if (err || !word || (word & JEMALLOC_EXTENT_MASK) == j->last)
+		return err;
+	j->last = word & JEMALLOC_EXTENT_MASK;
+	if (!jemalloc_tree_extent(&j->tree, word, page, &e))
+		jemalloc_note_damage(j, page, "its size or its address is wrong");
+	else if (e.addr - page >= JEMALLOC_PAGE)
+		jemalloc_note_damage(j, page, "the tree has only its end");
+	else
+		err = add_extent(j, &e);
 	return err;
 }
 
@@ -140,11 +102,11 @@ static int walk_level(struct jemalloc_books *j, taddr_t addr, taddr_t base, u32 
 static int jemalloc_enter_slots(struct jemalloc_books *j, const struct census_run *run)
 {
 	struct census_arena *arena = &j->w->out->arenas[run->arena];
-	u64 map[JEMALLOC_MAP_WORDS], fields;
+	u64 map[MAP_WORDS], fields;
 	u32 nr_free = 0;
 	int err = 0;
 
-	if (!census_words(j->w, run->books + MAP_AT, map, JEMALLOC_MAP_WORDS) ||
+	if (!census_words(j->w, run->books + MAP_AT, map, MAP_WORDS) ||
 	    !census_words(j->w, run->books, &fields, 1)) {
 		jemalloc_note_damage(j, run->start, "it cannot be read");
 		return 0;
@@ -157,7 +119,7 @@ static int jemalloc_enter_slots(struct jemalloc_books *j, const struct census_ru
 	}
 	arena->bins.blocks += nr_free;
 	arena->bins.bytes += nr_free * run->slot;
-	if (nr_free != (fields >> j->layout->free & 1023))
+	if (nr_free != (fields >> j->tree.layout->free & 1023))
 		jemalloc_note_damage(j, run->start, "its number of free blocks differs from its map");
 	return err;
 }
@@ -169,32 +131,40 @@ static int jemalloc_enter_run(void *ctx, const struct census_run *run)
 	return run->is_cut ? jemalloc_enter_slots(j, run) : census_enter_block(j->w, run->first, run->slot);
 }
 
+static int find_tree(struct jemalloc_books *j, struct census_walk *w)
+{
+	j->w = w;
+	j->tree.max_looks = MAX_LOOKS;
+	j->tree.books.may_fetch = true;
+	return w->page == JEMALLOC_PAGE ? jemalloc_tree_find(&j->tree, w->snap, w->deadline_ns, w->nth)
+					: -ENOENT;
+}
+
 int jemalloc_is_there(struct census_walk *w)
 {
-	struct jemalloc_books j = { .w = w };
+	auto_free struct jemalloc_books *j = calloc(1, sizeof(*j));
 
-	return jemalloc_find(&j);
+	return j ? find_tree(j, w) : -ENOMEM;
 }
 
 int jemalloc_walk(struct census_walk *w)
 {
-	struct jemalloc_books j = { .w = w };
+	auto_free struct jemalloc_books *j = calloc(1, sizeof(*j));
 	auto_free u32 *arenas = calloc(MAX_ARENAS, sizeof(*arenas));
-	taddr_t last = 0;
-	int err = arenas ? jemalloc_find(&j) : -ENOMEM;
+	int err = j && arenas ? find_tree(j, w) : -ENOMEM;
 
-	j.arenas = arenas;
+	if (err)
+		return err;
+	j->arenas = arenas;
+	err = jemalloc_tree_each(&j->tree, jemalloc_enter_word, j);
 	if (!err)
-		err = walk_level(&j, j.root, 0, j.is_wide ? JEMALLOC_WIDE_ROOT_SHIFT : JEMALLOC_LEAF_SHIFT,
-				 &last);
+		err = census_runs_enter(&j->runs, w, jemalloc_enter_run, j);
+	if (!err && j->runs.nr_damaged > MAX_DAMAGED)
+		census_note(w->out, 0, "%zu descriptions of extents are damaged", j->runs.nr_damaged);
 	if (!err)
-		err = census_runs_enter(&j.runs, w, jemalloc_enter_run, &j);
-	if (!err && j.runs.nr_damaged > MAX_DAMAGED)
-		census_note(w->out, 0, "%zu descriptions of extents are damaged", j.runs.nr_damaged);
+		err = jemalloc_mark_cached(j);
 	if (!err)
-		err = jemalloc_mark_cached(&j);
-	if (!err)
-		snprintf(w->out->version, sizeof(w->out->version), "%s", j.layout->version);
-	census_runs_fini(&j.runs);
+		snprintf(w->out->version, sizeof(w->out->version), "%s", j->tree.layout->version);
+	census_runs_fini(&j->runs);
 	return err;
 }

@@ -8,61 +8,17 @@
 #include "user/lib/cleanup.h"
 
 /*
- * Thread-local data has a table with an entry of 24 bytes for each size class, beginning with the smallest. Each entry
- * leads to an array of blocks. All arrays lie one behind the other, in a block of jemalloc itself.
- *
- * 5.3: the address of the next block, a counter, then the lowest 16 bits of three addresses: low mark, first place,
- * end. Blocks lie from the next one to the end.
- * 5.0 to 5.2: the low mark and the number of blocks in 32 bits each, a counter, the address behind the array. The last
- * so many places before this address have blocks. Other fields lie between the entries of small and of large sizes.
- *
  * A table is believed if the arrays of all small sizes follow on each other, and every block in them is a live block of
  * the size.
  */
 
 enum {
-	ENTRY_WORDS = 3,
 	MAX_ENTRIES = 100, /* small and some large sizes */
 	MAX_BETWEEN = 32,  /* words between the entries of small and of large sizes, before 5.3 */
-	TLS_BYTES = 32 << 10,
-	MAX_ARRAY = 1 << 16, /* bytes */
-	MAX_NR_CACHED = MAX_ARRAY / 8,
 };
-
-/* The blocks of one entry lie at [start, end); its array begins at floor. */
-struct cached {
-	taddr_t floor, start, end;
-};
-
-static bool read_entry_53(const u64 *words, struct cached *out)
-{
-	u16 low = (u16)words[2], full = (u16)(words[2] >> 16), empty = (u16)(words[2] >> 32),
-	    head = (u16)words[0];
-	u16 nr_bytes = (u16)(empty - head), size = (u16)(empty - full);
-
-	*out = (struct cached){ .floor = words[0] + nr_bytes - size,
-				.start = words[0],
-				.end = words[0] + nr_bytes };
-	return words[0] > MAX_ARRAY && (low | full | empty | head) % 8 == 0 && nr_bytes <= size;
-}
-
-static bool read_entry_50(const u64 *words, struct cached *out)
-{
-	s32 low = (s32)words[0], nr = (s32)(words[0] >> 32);
-
-	*out = (struct cached){ .start = words[2] - 8 * (u64)(u32)nr, .end = words[2] };
-	out->floor = out->start;
-	return words[2] > MAX_ARRAY && words[2] % 8 == 0 && nr >= 0 && nr <= MAX_NR_CACHED && low >= -1 &&
-	       low <= nr;
-}
-
-static bool read_entry(const struct jemalloc_books *j, const u64 *words, struct cached *out)
-{
-	return j->layout->has_table ? read_entry_53(words, out) : read_entry_50(words, out);
-}
 
 /* Are the blocks of @c live blocks of the class @class? With @is_marking, they are marked. */
-static bool take_blocks(struct jemalloc_books *j, const struct cached *c, u32 class, bool is_marking)
+static bool take_blocks(struct jemalloc_books *j, const struct jemalloc_bin *c, u32 class, bool is_marking)
 {
 	for (taddr_t at = c->start; at < c->end; at += 8) {
 		struct census_block *block;
@@ -80,27 +36,15 @@ static bool take_blocks(struct jemalloc_books *j, const struct cached *c, u32 cl
 	return true;
 }
 
-/*
- * May the array of @c follow on arrays that end at @last? Those of sizes that are not cached lie before, and are
- * empty.
- */
-static bool jemalloc_cached_follows(const struct jemalloc_books *j, const struct cached *c, taddr_t last)
-{
-	if (!j->layout->has_table)
-		return c->end > last && c->floor >= last;
-	return c->floor == last || (c->floor == c->end && c->end < last && last - c->end <= MAX_ARRAY);
-}
-
 /* The number of entries at @words, of at most @nr words, from the class @class on. Their arrays follow on *@last. */
 static u32 nr_entries(struct jemalloc_books *j, const u64 *words, size_t nr, u32 class, taddr_t *last)
 {
-	u32 n = 0, most = j->layout->has_table || class ? MAX_ENTRIES : JEMALLOC_NR_SMALL;
+	u32 n = 0, most = j->tree.layout->has_table || class ? MAX_ENTRIES : JEMALLOC_NR_SMALL;
 
-	for (; n < most && (n + 1) * ENTRY_WORDS <= nr; n++) {
-		struct cached c;
+	for (; n < most && (n + 1) * JEMALLOC_BIN_WORDS <= nr; n++) {
+		struct jemalloc_bin c;
 
-		if (!read_entry(j, words + n * ENTRY_WORDS, &c) ||
-		    (*last && !jemalloc_cached_follows(j, &c, *last)) ||
+		if (!jemalloc_bin_read(&j->tree, words + n * JEMALLOC_BIN_WORDS, *last, &c) ||
 		    !take_blocks(j, &c, class + n, false))
 			break;
 		*last = c.end > *last ? c.end : *last;
@@ -122,9 +66,10 @@ static void mark_own(struct jemalloc_books *j, taddr_t addr)
 static void mark_entries(struct jemalloc_books *j, const u64 *words, u32 nr, u32 class)
 {
 	for (u32 i = 0; i < nr; i++) {
-		struct cached c;
+		struct jemalloc_bin c;
 
-		if (!read_entry(j, words + i * ENTRY_WORDS, &c) || !take_blocks(j, &c, class + i, true))
+		if (!jemalloc_bin_read(&j->tree, words + i * JEMALLOC_BIN_WORDS, 0, &c) ||
+		    !take_blocks(j, &c, class + i, true))
 			census_note(j->w->out, c.start, "the cache of a thread at 0x%llx lists a block twice",
 				    (unsigned long long)c.start);
 		if (class + i == 0)
@@ -155,32 +100,24 @@ static size_t jemalloc_cached_mark_table(struct jemalloc_books *j, const u64 *wo
 {
 	taddr_t last = 0;
 	u32 n = nr_entries(j, words, nr, 0, &last);
-	size_t size = (size_t)n * ENTRY_WORDS;
+	size_t size = (size_t)n * JEMALLOC_BIN_WORDS;
 
 	if (n < JEMALLOC_NR_SMALL)
 		return 0;
 	mark_entries(j, words, n, 0);
-	if (!j->layout->has_table)
+	if (!j->tree.layout->has_table)
 		mark_large(j, words + size, nr - size, last);
 	return size;
 }
 
-/* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
 static u32 jemalloc_cached_search_thread(struct jemalloc_books *j, taddr_t tp, u64 *words)
 {
-	const struct snapshot_map *map = tp ? snapshot_map_find(j->w->snap, tp) : NULL;
-	taddr_t start, end;
+	taddr_t start;
+	size_t nr = jemalloc_thread_words(&j->tree, tp, words, &start);
 	u32 nr_tables = 0;
 
-	if (!map)
-		return 0;
-	start = tp - map->start > TLS_BYTES ? (tp & ~(taddr_t)7) - TLS_BYTES : map->start;
-	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
-	census_copy_data(j->w, start, (u8 *)words, end - start);
-	for (size_t i = 0; i + (size_t)JEMALLOC_NR_SMALL * ENTRY_WORDS <= (end - start) / 8; i++) {
-		size_t n = words[i] || words[i + 2]
-				   ? jemalloc_cached_mark_table(j, words + i, (end - start) / 8 - i)
-				   : 0;
+	for (size_t i = 0; i + (size_t)JEMALLOC_NR_SMALL * JEMALLOC_BIN_WORDS <= nr; i++) {
+		size_t n = words[i] || words[i + 2] ? jemalloc_cached_mark_table(j, words + i, nr - i) : 0;
 
 		nr_tables += n != 0;
 		i += n ? n - 1 : 0;
@@ -190,7 +127,7 @@ static u32 jemalloc_cached_search_thread(struct jemalloc_books *j, taddr_t tp, u
 
 int jemalloc_mark_cached(struct jemalloc_books *j)
 {
-	auto_free u64 *words = calloc(2 * TLS_BYTES / 8 + 1, sizeof(*words));
+	auto_free u64 *words = calloc(JEMALLOC_MAX_TLS, sizeof(*words));
 	u32 nr_tables = 0;
 	int err = words ? 0 : -ENOMEM;
 

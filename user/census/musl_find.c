@@ -76,7 +76,7 @@ int musl_find(struct musl *m)
 	int err = bytes ? -ENOENT : -ENOMEM;
 
 	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
-		taddr_t start = snap->maps[i].start, end = census_data_end(snap, i);
+		taddr_t start = snap->maps[i].start, end = page_reader_data_end(snap, i);
 		size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
 
 		if (!end)

@@ -169,7 +169,7 @@ int tcmalloc_find(struct tcmalloc *t)
 	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
 		t->data_start = snap->maps[i].start;
 		/* In the variant for debugging each block has a header. */
-		t->data_end = strstr(snap->maps[i].path, "_debug.so") ? 0 : census_bss_end(snap, i);
+		t->data_end = strstr(snap->maps[i].path, "_debug.so") ? 0 : page_reader_data_end(snap, i);
 		if (t->data_end && t->data_end - t->data_start >= MIN_DATA &&
 		    t->data_end - t->data_start <= MAX_DATA)
 			err = tcmalloc_find_in_data(t);

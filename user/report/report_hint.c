@@ -42,6 +42,14 @@ void report_hint_tagged(char *out, const struct scan_result *r)
 			(unsigned long long)r->tag_mask);
 }
 
+bool report_hint_links(char *out, const struct scan_result *r)
+{
+	if (r->nr_links)
+		snprintf(out, REPORT_HINT_TEXT, "%s %s from lists of free blocks, no pointers",
+			 human_count(r->nr_links).text, r->nr_links == 1 ? "word is left" : "words are left");
+	return r->nr_links;
+}
+
 void report_hint_json(struct json *j, const struct scan_result *r)
 {
 	if (r->behind.blocks) {
@@ -54,6 +62,8 @@ void report_hint_json(struct json *j, const struct scan_result *r)
 		json_array_end(j);
 		json_object_end(j);
 	}
+	if (r->nr_links)
+		json_u64(j, "free_list_words", r->nr_links);
 	if (!r->tagged.blocks)
 		return;
 	json_object_begin(j, "tagged");

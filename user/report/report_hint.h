@@ -9,7 +9,9 @@ enum { REPORT_HINT_TEXT = 256 };
 
 /* "reached behind a 16-byte header", or "" without such blocks. @out has REPORT_HINT_TEXT bytes. */
 void report_hint_behind(char *out, const struct scan_result *r);
+/* "3 words are left from lists of free blocks, no pointers". False if there are no such words. */
+bool report_hint_links(char *out, const struct scan_result *r);
 /* How to follow the pointers that lead to the lost blocks, or "" if none do: a line without a full stop. */
 void report_hint_tagged(char *out, const struct scan_result *r);
-/* The keys "behind_header" and "tagged" of a scan, each if there are such blocks. */
+/* The keys "behind_header", "free_list_words" and "tagged" of a scan, each if there are such. */
 void report_hint_json(struct json *j, const struct scan_result *r);

@@ -353,9 +353,8 @@ static void text_behind(struct text *t, const struct heap *heap, const struct sc
 static void text_books(struct text *t, const struct leaks *l)
 {
 	const struct scan_sum *of = l->books.sums.of;
+	char text[REPORT_HINT_TEXT];
 
-	if (!l->has_verdict)
-		return;
 	line_begin(t, "judged");
 	if (*l->books.allocator) {
 		report_text_details_item(t, "by the books of %s", l->books.allocator);
@@ -369,6 +368,8 @@ static void text_books(struct text *t, const struct leaks *l)
 			t, "by sampled blocks alone: the books of the allocator could not be read");
 		report_text_details_item(t, "a block that only a lost block leads to counts as reachable");
 	}
+	if (report_hint_links(text, &l->result))
+		report_text_details_item(t, "%s", text);
 	line_end(t);
 }
 
@@ -394,7 +395,7 @@ static void text_scan(struct text *t, const struct heap *heap, const struct leak
 			t, "suppressed: %s block%s (%s)", estimate_count(heap, l->suppressed.blocks).text,
 			plural(l->suppressed.blocks), estimate_bytes(heap, l->suppressed.bytes).text);
 	line_end(t);
-	if (HAS_SAMPLES && (heap_sample_bytes(heap) || *l->books.allocator))
+	if (HAS_SAMPLES && l->has_verdict && (heap_sample_bytes(heap) || *l->books.allocator))
 		text_books(t, l);
 	if (!IS_AGENT)
 		text_behind(t, heap, &l->result);

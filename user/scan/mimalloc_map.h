@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pages of blocks of mimalloc 1.8 to 1.9 and 3, 64 bits. For user/scan/ and user/census/.
+ * The pages of blocks of mimalloc from 1.8 on, 64 bits, as built without its secure mode. For user/scan/ and
+ * user/census/.
  *
- * Version 1 has segments of 4 MiB with pages of 64 KiB, 512 KiB or 4 MiB. They begin with books: a cookie as in version
- * 2 (user/census/mimalloc.h), and an entry for each page. Version 3 has a map of all pages.
+ * Versions 1 and 2 have segments: of 4 MiB with pages of 64 KiB, 512 KiB or 4 MiB; of 32 MiB with slices of 64 KiB,
+ * some of which together are a page. They begin with books: a header, then an entry for each page or slice. The header
+ * has a cookie, which is the address of the segment, disguised by a random number of 64 bits in the data of the
+ * library: so each segment is proved by all others and by this number.
  *
- * The map has two levels. Its root has a word for each 512 MiB of addresses, which leads to a table with a word for
- * each 64 KiB: the description of the page of blocks that begins there or goes on there. A pointer in the data of the
- * library leads to the root, whose first word is the table behind its own end. Pages have blocks of one size and three
- * lists of free ones.
+ * Version 3 has a map of all pages, of two levels. Its root has a word for each 512 MiB of addresses, which leads to a
+ * table with a word for each 64 KiB: the description of the page of blocks that begins there or goes on there. A
+ * pointer in the data of the library leads to the root, whose first word is the table behind its own end.
+ *
+ * Pages have blocks of one size and three lists of free ones.
  */
 #pragma once
 
-#include "user/scan/scan_regions.h"
+#include "user/scan/page_reader.h"
 
-struct mimalloc_map_layout;
+struct mimalloc_layout;
 
+enum { MIMALLOC_MAX_COPIES = 8 }; /* in one process */
+
+/* All zero before the first mimalloc_map_find(). */
 struct mimalloc_map {
 	struct page_reader top, sub, page;
-	const struct mimalloc_map_layout *layout;
+	const struct mimalloc_layout *layout;
 	taddr_t root;
 	u64 nr_entries, nr_looks, disguise;
 	size_t nr_right, nr_wrong; /* pages, when a layout is tried */
+	u32 nr_tries;		   /* numbers that were searched in data since */
+	u64 known[MIMALLOC_MAX_COPIES],
+		secret; /* disguises and roots that were found; a disguise that is in data */
+	u32 nr_known;
 };
 
-/* A page of blocks. */
+/* A page of blocks; without books: memory at the beginning of a segment that has the books of its pages. */
 struct mimalloc_map_run {
 	taddr_t start, end, books;
 };
@@ -35,12 +46,12 @@ struct mimalloc_map_page {
 	u32 capacity, reserved, used;
 	taddr_t lists[3]; /* of free blocks, those of other threads last */
 	taddr_t heap;	  /* of a thread; 0 = not known */
-	taddr_t arena;	  /* memory that is the allocator's; 0 = none */
+	taddr_t arena;	  /* memory that is the allocator's: a segment, too; 0 = none */
 	bool has_aligned; /* programs may have addresses within blocks, which begin there for them */
 };
 
-/* Find the pages of @snap, and its version. 0 or -ENOENT. */
-int mimalloc_map_find(struct mimalloc_map *m, struct snapshot *snap) __must_check;
+/* Find pages of @snap, and their version: with each call those of another mimalloc. 0, -ENOENT or -ETIME. */
+int mimalloc_map_find(struct mimalloc_map *m, struct snapshot *snap, u64 deadline_ns) __must_check;
 /* The end of the memory that begins at @arena; @arena if that is no arena. */
 taddr_t mimalloc_map_arena_end(struct mimalloc_map *m, taddr_t arena);
 /* Where a heap has the blocks that other threads have freed, in bytes. */

@@ -106,9 +106,12 @@ static int links_decide(struct link_finder *f)
 	s->ends.links = calloc(s->nr / 64 + 1, sizeof(*s->ends.links));
 	if (!s->ends.links)
 		return -ENOMEM;
-	for (size_t i = 0; i < f->nr; i++)
-		if (links_is_old(f, &f->of[i]))
-			links_set(s->ends.links, f->of[i].source);
+	for (size_t i = 0; i < f->nr; i++) {
+		if (!links_is_old(f, &f->of[i]))
+			continue;
+		links_set(s->ends.links, f->of[i].source);
+		s->result.nr_links++;
+	}
 	s->edges.ends = &s->ends;
 	return 0;
 }

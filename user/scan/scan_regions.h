@@ -57,19 +57,6 @@ struct region_list {
 	taddr_t top; /* first byte that glibc's main arena has not given out yet; 0 = not known */
 };
 
-enum { READER_PAGE = 4096 };
-
-/* A page of memory that was read last, in words of 8 bytes. */
-struct page_reader {
-	struct snapshot *snap;
-	taddr_t addr; /* multiple of READER_PAGE; 1 = none */
-	bool is_there;
-	u64 words[READER_PAGE / 8];
-};
-
-/* user/scan/scan_jemalloc.c: the word at @addr. 0 if it is not in memory, or if it is too late for the process. */
-u64 page_reader_at(struct page_reader *r, taddr_t addr);
-
 /* Find the regions of the moment. 0 or -ENOMEM. */
 int region_list_init(struct region_list *list, const struct scan *s) __must_check;
 void region_list_fini(struct region_list *list);

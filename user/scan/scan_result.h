@@ -32,7 +32,8 @@ struct scan_result {
 	u32 headers[SCAN_NR_HEADERS]; /* bytes of such headers, the most frequent ones first; 0 = no more */
 	/* A good part of the lost blocks, to which only pointers with marks in their upper bits lead; 0 = no. */
 	struct scan_sum tagged;
-	u64 tag_mask;	   /* with tagged: a scan_options.pointer_mask that follows these pointers */
+	u64 tag_mask; /* with tagged: a scan_options.pointer_mask that follows these pointers */
+	u64 nr_links; /* first words of blocks that count as what a list of free blocks left: no pointers */
 	u64 scanned_bytes; /* of roots and blocks */
 	u64 skipped_bytes; /* memory that could not be read */
 	u64 nr_unstopped;  /* threads that could not be stopped */

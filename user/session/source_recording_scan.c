@@ -96,6 +96,7 @@ int stream_scan_begin(struct stream_scan_state *st, const struct session *s, str
 		l->result.headers[i] = (u16)(rec->headers >> 16 * i);
 	l->result.tagged = rec->tagged;
 	l->result.tag_mask = rec->tag_mask;
+	l->result.nr_links = rec->nr_links;
 	l->result.sums = rec->sums;
 	l->books.sums = rec->books;
 	escape_buf(l->books.allocator, sizeof(l->books.allocator), rec->books_of);

@@ -417,6 +417,7 @@ static void recorder_put_hints(struct stream_scan *rec, const struct scan_result
 		rec->headers |= (u64)r->headers[i] << 16 * i;
 	rec->tagged = r->tagged;
 	rec->tag_mask = r->tag_mask;
+	rec->nr_links = r->nr_links;
 }
 
 void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,

@@ -119,6 +119,7 @@ static const struct stream_field scan_fields[] = {
 	NUMBER(stream_scan, tag_mask),
 	STRING(stream_scan, books_of),
 	SUMS(stream_scan, books),
+	NUMBER(stream_scan, nr_links),
 #endif
 };
 

@@ -26,6 +26,7 @@ struct stream_scan {
 	/* Of a sampled process: all its blocks, by the books of this allocator; "" = there are none. */
 	const char *books_of;
 	struct scan_sums books;
+	u64 nr_links;
 };
 
 struct stream_scan_row {

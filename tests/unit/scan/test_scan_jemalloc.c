@@ -65,9 +65,12 @@ static u64 *pages_new(size_t nr)
 
 static void add_extent(u64 *leaf, u64 *extent, u64 start, u64 nr_pages, u64 flags)
 {
+	/* As 5.2 has it. */
+	extent[0] = (flags >> 48) << 18 | (flags & 1) << 12;
 	extent[1] = start;
 	extent[2] = nr_pages * 4096;
-	for (u64 i = 0; i < nr_pages; i++)
+	/* Where no small blocks lie, the first and the last page have a word. */
+	for (u64 i = 0; i < nr_pages; i += flags & 1 || i || nr_pages == 1 ? 1 : nr_pages - 1)
 		leaf[((start >> 12) + i) % LEVEL] = (u64)(uintptr_t)extent | flags;
 }
 
@@ -93,13 +96,15 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 {
 	u64 *leaf = pages_new(LEVEL / 512), *all = pages_new(PAGES + 2 * ARRAY_PAGES),
 	    *extents = pages_new(1);
-	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 64,
+	u64 start = (u64)(uintptr_t)all, array = start + PAGES * 4096 + 4096 - 64,
 	    unused = start + (PAGES + ARRAY_PAGES) * 4096;
 
 	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
 	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
-	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 50ULL << 48);
-	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 232ULL << 48);
+	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 36ULL << 48);
+	/* Since a large block was freed there. */
+	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 36ULL << 48);
+	extents[16] = 232ULL << 18 | 1 << 16;
 	for (u64 i = 0; i < nr; i++) {
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];

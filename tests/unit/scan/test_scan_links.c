@@ -41,6 +41,7 @@ static void old_links_hold_nothing(void **state)
 	assert_verdict(held, SCAN_REACHABLE);
 	assert_verdict(lost, SCAN_DEFINITE);
 	assert_verdict(more, SCAN_INDIRECT);
+	assert_int_equal(scan_result(w.scan).nr_links, 1);
 }
 
 /* A chain of them, from the last block of a page to the first. */
