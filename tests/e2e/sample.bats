@@ -115,6 +115,28 @@ with_child() {
 	near live "$(jq '.processes[1].totals.live_bytes' r.json)" $((rounds / 10 * 2000 + 64 * 1000)) $((rounds / 10 * 2000 / 16384))
 }
 
+@test "sample: a process where no code can be is sampled by BPF" {
+	mkfifo line
+	exec 7<>line
+	start "$T/confined" no-fork <line
+	target=$PID
+	wait_for says confined ready
+	start "$HEAPTAP" attach --max-pause 60s --sample 16K -o r.json -o r.txt "$target"
+	tap=$PID
+	wait_for grep -q attached heaptap.err
+	echo go >&7
+	wait_for says confined lost
+	kill -INT "$tap"
+	ended "$tap" 0
+	report=r.json
+	[ "$(jq -r .backend r.json)" = bpf ]
+	[ "$(field .lost.allocs)" -eq 0 ]
+	near bytes "$(field .totals.alloc_bytes)" 40000000 $((40000000 / 16384))
+	tr '\n' ' ' <r.txt | tr -s ' ' | grep -qE "^leaks .* by the allocator's books.* from lose \(confined.c:[0-9]+\)"
+	untouched "$target"
+	exec 7>&-
+}
+
 @test "sample: a forked child lives; with --follow it has its own samples" {
 	with_child inline 20000
 }

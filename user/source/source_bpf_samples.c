@@ -18,10 +18,10 @@ static u32 samples_room(const struct source_options *o)
 {
 	u32 room = LEAST_ROOM;
 
-	if (!o->sample_bytes || o->probes.only_sampler || o->taker)
+	if (!o->sample_bytes || o->probes.only_sampler)
 		return 0;
-	/* Of distances that change sample_pace_next() bounds the blocks. */
-	while (room < MOST_ROOM && !o->adapts_samples && room * o->sample_bytes < large_heap)
+	/* A taker declines few processes. Of distances that change sample_pace_next() bounds the blocks. */
+	while (room < MOST_ROOM && !o->taker && !o->adapts_samples && room * o->sample_bytes < large_heap)
 		room *= 2;
 	return room;
 }
@@ -31,8 +31,9 @@ int source_bpf_samples_load(struct bpf_source *s, u64 ring_bytes)
 	int err;
 
 	s->config.max_sampled = samples_room(&s->options);
-	/* All processes have one distance. */
-	s->samples.pace = (struct sample_pace){ .is_on = s->config.max_sampled && s->options.adapts_samples,
+	/* All processes have one distance. Beside a taker no event tells its own, so that one stays. */
+	s->samples.pace = (struct sample_pace){ .is_on = s->config.max_sampled && s->options.adapts_samples &&
+							 !s->options.taker,
 						.log = SAMPLE_FIRST_LOG,
 						.crowd = 1 };
 	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
