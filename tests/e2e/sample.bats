@@ -371,6 +371,22 @@ of_the_report() { jq -S "del(.backend, $OF_THE_RUN) | .processes[] |= del(.total
 	[[ $output = *"the other side samples blocks: releases are checked only where all blocks are traced"* ]]
 }
 
+@test "sample: serve and recordings by BPF and ptrace" {
+	local source rounds
+	for source in bpf ptrace; do
+		rounds=$([ $source = bpf ] && echo 20000 || echo 2000)
+		serving --backend $source --sample 16K --wait -- "$T/sampled" "$rounds"
+		"$HEAPTAP" connect -q --force -o r.json -w r.heaptap "unix:$SOCKET" >out 2>err
+		ended "$SERVE" 0
+		report=r.json
+		[ "$(field .estimated)" = true ]
+		[ "$(field .lost.allocs)" -eq 0 ]
+		near bytes "$(field .totals.alloc_bytes)" $((rounds * 4100)) $((rounds * 4000 / 16384))
+		"$HEAPTAP" report -q --force -o later.json r.heaptap
+		[ "$(jq .processes[0].totals.alloc_bytes later.json)" = "$(field .totals.alloc_bytes)" ]
+	done
+}
+
 @test "sample: where it cannot be, one line says so" {
 	run "$HEAPTAP" run --sample 64K --mmap -- true
 	[ "$status" -eq 2 ]
