@@ -85,6 +85,15 @@ assert rows and all(int(r["live_low"]) < int(r["live_bytes"]) < int(r["live_high
 	done
 }
 
+@test "sample: a distance of 64 GiB samples nothing, and says so" {
+	report=r.json
+	for source in inline bpf ptrace; do
+		"$HEAPTAP" run -q --force --backend $source --sample 64G -o r.json -o r.txt -- "$T/sampled" 100 >out 2>&1
+		[ "$(field .samples.seen)" -eq 0 ]
+		tr '\n' ' ' <r.txt | tr -s ' ' | grep -q "^leaks .* by the allocator's books; none of these blocks was sampled"
+	done
+}
+
 @test "sample: with auto the distance grows with the calls, and sums stay right" {
 	rounds=100000
 	"$HEAPTAP" run -q --backend inline --no-scan --sample auto -o r.json -- "$T/sampled" $rounds >out 2>&1
