@@ -2,8 +2,9 @@
 /* The adaptor of call/life.h for the kernel: a thread at a uprobe is the registers that the kernel hands over. */
 #pragma once
 
+#include "bpf/sampled.bpf.h"
 #include "bpf/stack.bpf.h"
-#include "call/life.h"
+#include "call/sample.h"
 
 /* How to take a stack: life_enter_alloc(), life_enter_free(). */
 enum stack_how { STACK_BY_LOOP = 1, STACK_UNROLLED };
@@ -87,7 +88,7 @@ static __always_inline const struct call_probe *call_probe_at(const struct call 
 static __always_inline bool call_send(const struct call *c, const struct inflight *t,
 				      const struct heap_event *ev)
 {
-	return send(t, ev);
+	return sample_note(c, t, ev) && send(t, ev);
 }
 
 static __always_inline u64 call_take_stack(const struct call *c, const struct inflight *t,
@@ -109,4 +110,47 @@ static __always_inline void call_count_loss(const struct call *c, const struct i
 		count_losses(&process->lost_frees, nr);
 	else
 		count_losses(&process->abandoned, nr);
+}
+
+/* ---- the adaptor of call/sample.h ---- */
+
+static __always_inline bool sample_is_on(const struct call *c)
+{
+	return config.max_sampled != 0;
+}
+
+static __always_inline u64 sample_mean(const struct call *c)
+{
+	return state.sample_bytes;
+}
+
+static __always_inline u64 sample_number(const struct call *c)
+{
+	return (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+}
+
+static __always_inline bool sample_add(const struct call *c, const struct inflight *t, u64 addr)
+{
+	return sampled_add(t->pid, addr);
+}
+
+static __always_inline bool sample_take(const struct call *c, const struct inflight *t, u64 addr)
+{
+	return sampled_take(t->pid, addr);
+}
+
+static __always_inline u8 call_choose(const struct call *c, struct inflight *t, const struct call_probe *p)
+{
+	return sample_choose(c, t, p);
+}
+
+static __always_inline bool call_is_followed(const struct call_probe *p)
+{
+	return sample_is_followed(p);
+}
+
+static __always_inline bool call_chooses_free(const struct call *c, struct inflight *t,
+					      const struct call_probe *p, u64 addr)
+{
+	return sample_chooses_free(c, t, p, addr);
 }

@@ -2,6 +2,7 @@
 /* Children of traced processes. A child is traced before it runs; one in its parent's memory counts as the parent. */
 #pragma once
 
+#include "bpf/sampled.bpf.h"
 #include "bpf/stack.bpf.h"
 #include "bpf/stop.bpf.h"
 
@@ -179,7 +180,7 @@ static __always_inline void thread_begins(u32 pid, u64 flags)
 }
 
 /* The current process makes @task by clone(@flags). */
-static __always_inline int child_begins(const void *task, u64 flags)
+static __always_inline int child_begins(const void *task, u64 flags, bool has_samples)
 {
 	u32 pid = current_ids() >> 32, owner, child;
 	struct process_state *process;
@@ -220,7 +221,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 		return 0;
 	if (flags & SHARES_MEMORY)
 		bpf_map_update_elem(&sharers, &child, &owner, BPF_ANY);
-	else
-		child_take(owner, child, 0);
+	else if (child_take(owner, child, 0) && has_samples)
+		sampled_copy_all(owner, child);
 	return 0;
 }

@@ -71,7 +71,7 @@ static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp, bool i
 
 	if (t && state.is_measured)
 		measure_inside(t, is_return);
-	if (t && p)
+	if (t && p && (t->nr || !config.max_sampled))
 		life_leave(call_at(ctx), t, probe, p, sp);
 	/* Heaptap traces the thread by ptrace meanwhile, and discards the signal. */
 	if (t && state.leaving_pid && t->pid == state.leaving_pid && !t->nr && thread_is_ptraced(false))
@@ -392,7 +392,14 @@ int signal_deliver(void *ctx)
 SEC("raw_tracepoint/task_newtask")
 int task_new(struct bpf_raw_tracepoint_args *ctx)
 {
-	return child_begins((const void *)ctx->args[0], ctx->args[1]);
+	return child_begins((const void *)ctx->args[0], ctx->args[1], false);
+}
+
+/* Where blocks are sampled, and children followed. */
+SEC("raw_tracepoint/task_newtask")
+int task_new_sampled(struct bpf_raw_tracepoint_args *ctx)
+{
+	return child_begins((const void *)ctx->args[0], ctx->args[1], true);
 }
 
 SEC("raw_tracepoint/sys_enter")

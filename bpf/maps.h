@@ -46,6 +46,11 @@ struct watched_code {
 	} at[MAX_WATCHED_CODE];
 };
 
+/* A live block that was sampled. */
+struct sampled_key {
+	u64 addr, pid;
+};
+
 /* Fixed when the programs are loaded. */
 struct source_config {
 	u32 depth;	  /* 0: no stacks are taken; else source_state.depth is the number of frames */
@@ -55,8 +60,8 @@ struct source_config {
 	u32 is_cookie_fixed, waits_at_end; /* the second one: who ends may wait for heaptap */
 	u32 has_free_stacks;		   /* for user space: releases get a program that takes stacks */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
-	u32 max_followed; /* most children that are traced at a time; 0 = none */
-	u32 seen_sets;	  /* of the map stacks_seen: a power of two */
+	u32 max_followed;	    /* most children that are traced at a time; 0 = none */
+	u32 seen_sets, max_sampled; /* sizes of maps: a power of two; 0 = all blocks are sent */
 	u32 has_chosen, /* programs whose names the map "chosen" has are traced from their exec on, as children */
 		has_numbers; /* events say which call of the process came before them ("sequences") */
 	struct mapping_rows {
@@ -82,8 +87,9 @@ struct source_state {
 	struct task_fields task;
 	struct pending_fields pending;
 	struct call_wish wish;
-	u64 nr_unchosen; /* programs with chosen names that are not traced: too many, or the ring was full */
-	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
+	u64 sample_bytes; /* mean distance of samples */
+	u64 nr_unchosen;  /* programs with chosen names that are not traced: too many, or the ring was full */
+	u64 nr_losses;	  /* grows with each counter of any process_state, after it */
 	/* While is_measured: programs, single steps and events of targets; as in struct probe_runs. */
 	u64 nr_own_runs, nr_own_steps, nr_own_calls, inside_ns, nr_inside, least_inside_ns;
 	u64 nr_sigstops, nr_counted; /* threads that a probe stopped by SIGSTOP; calls seen by count_call() */

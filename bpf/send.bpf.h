@@ -60,7 +60,8 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 	*out = *ev;
 	out->h.pid = t->pid;
 	out->h.tid = (u32)current_ids();
-	out->h.call_number = number_of_call(t->pid);
+	if (config.has_numbers)
+		out->h.call_number = number_of_call(t->pid);
 	out->time_ns = bpf_ktime_get_ns();
 	if (state.is_measured)
 		__sync_fetch_and_add(&state.nr_own_calls, 1);

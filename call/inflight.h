@@ -43,9 +43,9 @@ struct inflight_level {
 	struct inflight_inner inner[INFLIGHT_INNER]; /* calls that the request is in now, outermost first */
 	u8 state;				     /* enum level_state; 0 = unused */
 	u8 flags;				     /* of the probe, enum probe_flag */
-	u8 keeper;	 /* 1 + number of the level that made this call, 0 = the program */
-	u8 is_unsampled; /* 1 = a realloc whose new block is not counted */
-	u8 distance;	 /* as in an event, where blocks are sampled */
+	u8 keeper;   /* 1 + number of the level that made this call, 0 = the program */
+	u8 choice;   /* enum call_choice */
+	u8 distance; /* as in an event, where blocks are sampled */
 	u8 reserved;
 	u16 nr_within; /* calls taken to be made by the request: life_adds() */
 };
@@ -60,12 +60,12 @@ struct inflight_held {
 	u8 reserved[5];
 };
 
-/* The part of a realloc that counts, where blocks are sampled. */
+/* The part of a call that counts, where blocks are sampled. */
 enum call_choice {
-	CALL_COUNTS, /* all of it, as any other call */
-	CALL_OLD,    /* the release of its old block */
-	CALL_NEW,    /* its new block */
-	CALL_NONE,   /* nothing of it: for the user of call/life.h */
+	CALL_COUNTS, /* all of it */
+	CALL_OLD,    /* of a realloc: the release of its old block */
+	CALL_NEW,    /* likewise: its new block */
+	CALL_NONE,   /* nothing of it */
 };
 
 /* One thread of a traced process. All zero before its first call. */
@@ -74,10 +74,12 @@ struct inflight {
 	u32 nr;		/* levels in use */
 	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
 	u32 nr_held;
-	u32 next_held; /* grows; the slot for the next block */
-	u32 choice;    /* enum call_choice: of the call that is about to be entered */
-	u32 distance;  /* likewise, as in an event: where blocks are sampled */
-	u64 entered_ns; /* likewise: when the program at the entry of the latest call was over; 0 = not known */
+	u32 next_held;	/* grows; the slot for the next block */
+	u32 choice;	/* inline: enum call_choice of the call that is about to be entered */
+	u32 distance;	/* of the latest sample, as in an event: where blocks are sampled */
+	u64 left;	/* likewise, for call/sample.h: bytes up to the next sample */
+	u64 mean;	/* of the distances that it was drawn from; 0 = not drawn yet */
+	u64 entered_ns; /* for BPF: when the program at the entry of the latest call was over; 0 = not known */
 	struct inflight_held held[INFLIGHT_HELD];
 	struct inflight_level levels[INFLIGHT_LEVELS];
 };

@@ -6,8 +6,7 @@
  *
  * This text is compiled into each program that sees calls: the BPF programs (bpf/heaptap.bpf.c), the ptrace tracer
  * (fallback/inflight.c), and code that runs inside a target. The text calls no library and needs no thread-local
- * storage. Only the functions of the adaptor, which the including file defines, read the target. A file that defines
- * LIFE_SAMPLES chooses the calls that count (enum call_choice).
+ * storage. Only the functions of the adaptor, which the including file defines, read the target.
  */
 #pragma once
 
@@ -31,6 +30,10 @@
 #define LIFE_UNROLL
 #define LIFE_LIMIT(i, max) ((i) &= (max)-1)
 #define LIFE_HIDE(value)   ((void)(value))
+#endif
+
+#ifndef LIFE_SAMPLES /* or as the including file says: may call_choose() leave calls out? */
+#define LIFE_SAMPLES true
 #endif
 
 /*
@@ -69,6 +72,15 @@ LIFE_STEP u64 call_take_stack(const struct call *c, const struct inflight *t, co
 enum call_loss { CALL_LOSS_ALLOC, CALL_LOSS_FREE, CALL_LOSS_ABANDONED };
 LIFE_STEP void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss, u32 nr);
 
+/*
+ * Where blocks are sampled: the part of a call by the program that counts (enum call_choice), at t->distance. One that
+ * does not count is followed to its end if it may make others. And: does the release of the block at @addr count?
+ */
+LIFE_STEP u8 call_choose(const struct call *c, struct inflight *t, const struct call_probe *p);
+LIFE_STEP bool call_is_followed(const struct call_probe *p);
+LIFE_STEP bool call_chooses_free(const struct call *c, struct inflight *t, const struct call_probe *p,
+				 u64 addr);
+
 /* Calls that one request makes at most. */
 enum { MOST_WITHIN = 320 };
 
@@ -91,6 +103,11 @@ LIFE_STEP bool life_send(const struct call *c, const struct inflight *t, const s
 	return false;
 }
 
+LIFE_STEP bool life_counts(const struct inflight_level *l)
+{
+	return !LIFE_SAMPLES || l->choice != CALL_NONE;
+}
+
 /*
  * The end of call @l was not seen: an operator new has thrown or caught, or a jump has left another function. A failed
  * call has reported its failure already. The failure of an operator inside a wrapper is reported with that one. Calls
@@ -105,7 +122,8 @@ LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, cons
 	if (!t || !l)
 		return;
 	nr_lost = l->nr_within;
-	if (l->state == LEVEL_BUSY && !(l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))) {
+	if (l->state == LEVEL_BUSY && life_counts(l) &&
+	    !(l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))) {
 		p = call_probe_at(c, l->probe);
 		if (p && p->flags & PROBE_THROWS) {
 			ev.h.kind = EVENT_ALLOC;
@@ -474,23 +492,23 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 	u64 ret = life_return_address(c, t, p);
 	struct heap_event ev = {};
 	struct inflight_level *l = t->nr ? life_outer(c, t, probe, ret) : NULL;
-	u8 keeper = l ? t->nr : 0;
+	u8 keeper = l ? t->nr : 0, choice = CALL_COUNTS;
 
 	if (l && !life_is_apart(c, t, l, p))
+		return;
+	if (LIFE_SAMPLES)
+		choice = call_choose(c, t, p);
+	if (choice == CALL_NONE && !call_is_followed(p))
 		return;
 	l = life_push(c, t, probe, p->flags, ret);
 	l->keeper = keeper;
 	l->size = life_size(c, p);
-#ifdef LIFE_SAMPLES
-	l->is_unsampled = t->choice == CALL_OLD;
-	l->distance = (u8)t->distance;
-	l->old = p->old_arg && t->choice != CALL_NEW ? call_arg(c, p, p->old_arg) : 0;
-#else
-	l->old = p->old_arg ? call_arg(c, p, p->old_arg) : 0;
-#endif
+	l->choice = choice;
+	l->distance = LIFE_SAMPLES ? (u8)t->distance : 0;
+	l->old = p->old_arg && choice <= CALL_OLD ? call_arg(c, p, p->old_arg) : 0;
 	l->out = p->out_arg ? call_arg(c, p, p->out_arg) : 0;
 	l->alignment = life_alignment(c, p);
-	l->stack = call_take_stack(c, t, p, how);
+	l->stack = choice == CALL_OLD || choice == CALL_NONE ? STACK_NONE : call_take_stack(c, t, p, how);
 	if (!l->old)
 		return;
 	life_settle_one(c, t, l->old);
@@ -534,15 +552,14 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 	struct heap_event ev = {};
 
 	/* The caller's own buffer is no block (mi_realpath). */
-	if (p->kind == ALLOC_MALLOC && l->out && addr == l->out)
+	if (!life_counts(l) || (p->kind == ALLOC_MALLOC && l->out && addr == l->out))
 		return;
 	ev.h.kind = moves ? EVENT_REALLOC_END : EVENT_ALLOC;
 	ev.h.flags = has_failed ? EVENT_RETRY : 0;
-#ifdef LIFE_SAMPLES
-	if (l->is_unsampled)
-		ev.h.flags |= EVENT_UNSAMPLED;
-	ev.h.distance = l->distance;
-#endif
+	if (LIFE_SAMPLES) {
+		ev.h.flags |= l->choice == CALL_OLD ? EVENT_UNSAMPLED : 0;
+		ev.h.distance = l->distance;
+	}
 	ev.h.fn = p->fn;
 	ev.addr = addr;
 	ev.alignment = l->alignment;
@@ -672,6 +689,8 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	ret = life_return_address(c, t, p);
 	l = t->nr ? life_outer(c, t, probe, ret) : NULL;
 	if (l && !life_frees_more(c, t, l, probe, p, ev.addr, ret))
+		return;
+	if (LIFE_SAMPLES && !call_chooses_free(c, t, p, ev.addr))
 		return;
 	ev.h.kind = EVENT_FREE;
 	ev.h.fn = p->fn;

@@ -29,6 +29,7 @@ enum command_op {
 	COMMAND_NUMBER,	  /* pid, start = address */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DEPTH,	/* start = frames per stack */
+	COMMAND_SAMPLE, /* start = mean distance of samples */
 	COMMAND_DETACH, /* pid; 0 = all */
 	NR_COMMANDS
 };

@@ -322,6 +322,12 @@ static int do_depth(struct guarded *g)
 	return 0;
 }
 
+static int do_sample(struct guarded *g)
+{
+	tracer_set_sample(g->tracer, g->command.start);
+	return 0;
+}
+
 static int do_detach(struct guarded *g)
 {
 	tracer_detach(g->tracer, g->command.pid);
@@ -352,6 +358,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_CALL] = do_call,
 	[COMMAND_CHANGE] = IS_AGENT ? NULL : do_change,
 	[COMMAND_NUMBER] = IS_AGENT ? NULL : do_number,
+	[COMMAND_SAMPLE] = IS_AGENT ? NULL : do_sample,
 };
 
 /* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */

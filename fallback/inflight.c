@@ -2,7 +2,8 @@
 /* The adaptor of call/life.h for the tracer: a thread at a breakpoint, its registers and memory read by ptrace. */
 #include "fallback/inflight.h"
 
-#include "call/life.h"
+#define LIFE_SAMPLES (!IS_AGENT)
+#include "call/sample.h"
 
 static u64 call_sp(const struct call *c)
 {
@@ -73,7 +74,8 @@ static bool call_send(const struct call *c, const struct inflight *t, const stru
 {
 	struct heap_event copy = *ev;
 
-	(void)t;
+	if (LIFE_SAMPLES && !sample_note(c, t, ev))
+		return false;
 	return c->send(c->ctx, &copy);
 }
 
@@ -95,6 +97,50 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 		c->losses->frees += nr;
 	else
 		c->losses->abandoned += nr;
+}
+
+/* ---- the adaptor of call/sample.h ---- */
+
+static bool sample_is_on(const struct call *c)
+{
+	return c->sampled;
+}
+
+static u64 sample_mean(const struct call *c)
+{
+	return c->sample_mean;
+}
+
+static u64 sample_number(const struct call *c)
+{
+	return sample_random(c->random);
+}
+
+static bool sample_add(const struct call *c, const struct inflight *t, u64 addr)
+{
+	(void)t;
+	return sampled_add(c->sampled, addr);
+}
+
+static bool sample_take(const struct call *c, const struct inflight *t, u64 addr)
+{
+	(void)t;
+	return sampled_take(c->sampled, addr);
+}
+
+static u8 call_choose(const struct call *c, struct inflight *t, const struct call_probe *p)
+{
+	return sample_choose(c, t, p);
+}
+
+static bool call_is_followed(const struct call_probe *p)
+{
+	return sample_is_followed(p);
+}
+
+static bool call_chooses_free(const struct call *c, struct inflight *t, const struct call_probe *p, u64 addr)
+{
+	return sample_chooses_free(c, t, p, addr);
 }
 
 void inflight_enter_alloc(const struct call *c)

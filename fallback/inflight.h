@@ -7,6 +7,7 @@
 #include "call/inflight.h"
 #include "call/probe.h"
 #include "fallback/probe.h"
+#include "fallback/sampled.h"
 
 /* A thread that has stopped at a place, and who gets its events. */
 struct call {
@@ -23,7 +24,10 @@ struct call {
 	bool (*send)(void *ctx, struct heap_event *ev);
 	/* Take the stack: its id, STACK_NONE or STACK_LOST. */
 	u64 (*take_stack)(void *ctx);
-	bool has_free_stacks; /* take the stacks of releases, too */
+	struct sampled *sampled; /* of the process; NULL = all calls are recorded */
+	u64 sample_mean;	 /* mean distance of samples */
+	u64 *random;		 /* state of the generator (call/distance.h) */
+	bool has_free_stacks;	 /* take the stacks of releases, too */
 };
 
 /* At PLACE_ENTER_ALLOC, PLACE_ENTER_FREE, PLACE_INTERNAL_CALL. */

@@ -180,6 +180,8 @@ void tracer_drop_process(struct tracer *t, struct tracer_process *p)
 	places_fini(&p->places);
 	if (p->mem_fd >= 0)
 		close(p->mem_fd);
+	if (!IS_AGENT)
+		sampled_fini(&p->sampled);
 	free(p->maps);
 	free(p);
 }
@@ -535,6 +537,11 @@ void tracer_pause(struct tracer *t, pid_t pid, bool is_paused)
 void tracer_set_depth(struct tracer *t, u32 depth)
 {
 	t->options.depth = depth < STACK_MAX_FRAMES ? depth : STACK_MAX_FRAMES;
+}
+
+void tracer_set_sample(struct tracer *t, u64 bytes)
+{
+	t->options.sample_bytes = t->options.sample_bytes ? bytes : 0;
 }
 
 void tracer_number(struct tracer *t, pid_t pid, taddr_t addr)

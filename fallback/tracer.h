@@ -51,6 +51,7 @@ struct tracer_options {
 	bool holds_ends;      /* exiting() of all processes, not only of launched ones */
 	u32 max_followed;     /* most children, and theirs, that are traced, too, at a time; 0 = none */
 	const struct tracer_changer *changer; /* NULL = none; borrowed */
+	u64 sample_bytes, random; /* mean distance of samples, 0 = all calls are recorded; a seed for them */
 };
 
 /* Executable code of a process. @table: id of a table of rows, 0 = none. */
@@ -108,6 +109,9 @@ void tracer_pause(struct tracer *t, pid_t pid, bool is_paused);
 
 /* Frames per stack from now on, at most STACK_MAX_FRAMES. */
 void tracer_set_depth(struct tracer *t, u32 depth);
+
+/* The mean distance of samples from now on, where there are some. */
+void tracer_set_sample(struct tracer *t, u64 bytes);
 
 /* One urgent record of @pid was dealt with: the thread that waits for that is resumed. */
 void tracer_answered(struct tracer *t, pid_t pid);

@@ -111,7 +111,7 @@ static int copy_image(struct tracer_process *c, const struct tracer_process *par
 	c->nr_maps = parent->nr_maps;
 	c->epoch = parent->epoch;
 	c->ignores_trap = parent->ignores_trap;
-	return 0;
+	return IS_AGENT ? 0 : sampled_copy(&c->sampled, &parent->sampled);
 }
 
 /*

@@ -24,6 +24,8 @@ int tracer_open_image(struct tracer_process *p)
 	int err;
 
 	places_fini(&p->places);
+	if (!IS_AGENT)
+		sampled_fini(&p->sampled);
 	if (p->mem_fd >= 0)
 		close(p->mem_fd);
 	snprintf(path, sizeof(path), "/proc/%d/mem", proc_reader(p->pid));

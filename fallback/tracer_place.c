@@ -44,6 +44,9 @@ static struct call tracer_place_call_of(struct tracer *t, struct tracer_thread *
 			      .ctx = t,
 			      .send = send_event,
 			      .take_stack = tracer_place_take_stack,
+			      .sampled = !IS_AGENT && t->options.sample_bytes ? &th->process->sampled : NULL,
+			      .sample_mean = IS_AGENT ? 0 : t->options.sample_bytes,
+			      .random = IS_AGENT ? NULL : &t->options.random,
 			      .has_free_stacks = t->options.has_free_stacks };
 }
 
@@ -61,11 +64,38 @@ static void watch_return(struct tracer *t, struct tracer_thread *th, const struc
 	struct place place = { .probe = c->probe, .kind = PLACE_RETURN };
 	struct tracer_process *p = th->process;
 
+	/* The end of a call that is not recorded need not be seen. */
+	if (!IS_AGENT && c->sampled && !th->inflight.nr)
+		return;
 	if (c->probe >= t->nr_probes || !(t->probes[c->probe].flags & PROBE_AT_RETURN) ||
 	    cpu_call_return(p->cpu, &t->regs, &t->memory, &place.addr))
 		return;
 	if (places_add(&p->places, &place))
 		p->losses->other++;
+}
+
+/* Does a call of @th return to @addr, whose end is to be seen? */
+static bool returns_to(const struct tracer_thread *th, taddr_t addr)
+{
+	for (u32 i = 0; i < th->inflight.nr; i++) {
+		const struct inflight_level *l = &th->inflight.levels[i];
+
+		if (l->ret == addr)
+			return true;
+		for (u32 k = 0; k < l->nr_inner; k++)
+			if (l->inner[k].ret == addr)
+				return true;
+	}
+	return false;
+}
+
+/* A call has returned to @addr. Most calls that do are no samples: unless others are to be seen there, forget it. */
+static void unwatch_return(struct tracer_process *p, taddr_t addr, u32 probe)
+{
+	for (const struct tracer_thread *th = p->threads; th; th = th->next)
+		if (returns_to(th, addr))
+			return;
+	places_remove(&p->places, addr, PLACE_RETURN, probe);
 }
 
 /* A call begins or ends at a place; the tracer's own places are not for this. */
@@ -81,6 +111,8 @@ static void use_call(struct tracer *t, struct tracer_thread *th, const struct pl
 		break;
 	case PLACE_RETURN:
 		inflight_leave(&c, cpu->has_link ? sp : sp - cpu->word_size);
+		if (!IS_AGENT && c.sampled)
+			unwatch_return(th->process, cpu_get(cpu, &t->regs, CPU_PC), use->probe);
 		break;
 	case PLACE_INTERNAL_CALL:
 		inflight_internal_call(&c);

@@ -72,8 +72,7 @@ struct tracer_process {
 	size_t nr_threads;
 	struct call_losses *losses; /* borrowed */
 	struct tracer_map *maps;    /* owned */
-	u32 nr_maps;
-	u32 epoch; /* of the mappings */
+	u32 nr_maps, epoch;	    /* the second one grows with each change of mappings */
 	struct program program;
 	enum tracer_calls calls;
 	bool ignores_trap; /* SIGTRAP: fallback/tracer_trap.c */
@@ -84,6 +83,7 @@ struct tracer_process {
 	u64 hold_end_ns;   /* of a hold by tracer_hold(); 0 = not held so */
 	u64 end_wait_ns; /* PROGRAM_AT_END: by then somebody must have begun to look; 0 = there is no limit */
 	taddr_t start_sp;	/* struct unwinder */
+	struct sampled sampled; /* its blocks that were sampled */
 	taddr_t numbers;	/* where it numbers its calls itself; 0 = it does not */
 	u64 nr_urgent, nr_done; /* urgent records that were written, and those that were dealt with */
 };

@@ -9,7 +9,6 @@
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
-#define LIFE_SAMPLES
 #include "call/life.h"
 
 /* struct call is never defined: it stands for struct piece_hook. */

@@ -120,7 +120,7 @@ static inline bool sample_is_due(struct piece_key *k, const struct piece_regs *r
 		k->left -= size + 1;
 	is_due = size >= SAMPLE_TOO_LARGE || k->left > INT64_MAX;
 	if (is_due) {
-		place_at(k->nr)->thread.calls.distance = sample_mean_log(k);
+		place_at(k->nr)->thread.calls.distance = sample_mean_log(place_at(k->nr)->thread.mean);
 		sample_draw(k);
 	}
 	if (is_due && sample_is_inner(k, regs, p, index))

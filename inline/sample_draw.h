@@ -2,7 +2,7 @@
 /* Draws distances for a thread of a target, whose mean heaptap may change. Part of inline/sample.h. */
 #pragma once
 
-#include "inline/distance.h"
+#include "call/distance.h"
 #include "inline/region.h"
 
 /* The next distance of the thread with @k. heaptap may change the mean at any time. */
@@ -11,7 +11,7 @@ static inline void sample_draw(struct piece_key *k)
 	u64 mean = __atomic_load_n(&shared()->sample_bytes, __ATOMIC_RELAXED);
 
 	place_at(k->nr)->thread.mean = mean;
-	k->left = sample_distance(&k->random, mean);
+	k->left = sample_distance(sample_random(&k->random), mean);
 }
 
 /* A thread has its place: its first distance. */
@@ -19,12 +19,4 @@ static inline void sample_begin(struct piece_key *k, u64 key)
 {
 	k->random = shared()->sample_seed ^ key * 0x9e3779b97f4a7c15;
 	sample_draw(k);
-}
-
-/* The distance that is over, as in an event: 0 = the only one of the trace. */
-static inline u32 sample_mean_log(const struct piece_key *k)
-{
-	u64 mean = place_at(k->nr)->thread.mean;
-
-	return mean & (mean - 1) ? 0 : (u32)__builtin_ctzll(mean | 1ULL << 63);
 }

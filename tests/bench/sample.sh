@@ -2,17 +2,36 @@
 # shellcheck shell=bash
 # Part of run.sh: what --sample 512K by inline costs beside the untraced program. Runs take turns; medians, as in inline.sh.
 
-sampled() { pinned "$heaptap" run -q --backend inline --no-scan --sample 512K -o "$tmp/report.json" --force -- "$bench/pair" -p "${pair[@]}" 2>>"$tmp/log"; }
+sampled() { pinned "$heaptap" run -q --backend inline --no-scan --sample 512K -o "$tmp/report.json" --force -- "$@" "$bench/pair" -p "${pair[@]}" 2>>"$tmp/log"; }
 
-# sample_pair_row WHAT KIND: the difference of medians that are in ps
+# sample_pair_row WHAT KIND LIMIT [SAMPLED]: the difference of medians that are in ps
 sample_pair_row() {
 	local traced bare
-	traced=$(in_median "$2.sampled") bare=$(in_median "$2.untraced")
+	traced=$(in_median "$2.${4:-sampled}") bare=$(in_median "$2.untraced")
 	if [ -z "$traced" ] || [ -z "$bare" ]; then
-		missing "$1" "6 ns" "a run failed"
+		missing "$1" "$3" "a run failed"
 	else
-		row "$1" "$(reading '%.1f ns' "($traced - $bare) / 1000")" "6 ns" "$(reading '%.1f - %.1f ns' "$traced / 1000, $bare / 1000")"
+		row "$1" "$(reading '%.1f ns' "($traced - $bare) / 1000")" "$3" "$(reading '%.1f - %.1f ns' "$traced / 1000, $bare / 1000")"
 	fi
+}
+
+# own_sampler NAME LIBRARY VARIABLE=VALUE: an allocator's own sampler at 512 KiB, beside heaptap on this allocator
+own_sampler() {
+	local round library what="malloc/free pair by $1"
+	library=$(echo /usr/lib/*/"$2")
+	if [ ! -f "$library" ]; then
+		missing "$what, its own sampler at 512 KiB - without" - "it is not there"
+		return
+	fi
+	pair=(-n 4000000)
+	for ((round = 0; round <= inline_rounds; round++)); do
+		progress "sample: $1: round $round of $inline_rounds"
+		in_round "$1.untraced" "$(pinned env LD_PRELOAD="$library" "$bench/pair" -p "${pair[@]}")"
+		in_round "$1.own" "$(pinned env LD_PRELOAD="$library" "$3" "$bench/pair" -p "${pair[@]}" 2>>"$tmp/log")"
+		in_round "$1.sampled" "$(sampled env LD_PRELOAD="$library")"
+	done
+	sample_pair_row "$what, its own sampler at 512 KiB - without" "$1" - own
+	sample_pair_row "the same, heaptap's --sample 512K inline" "$1" -
 }
 
 # sample_load KIND: 100,000 SETs and GETs each by 10 clients; remember requests a second, the 99th percentile in us, and
@@ -79,8 +98,10 @@ bench_sample() {
 		in_round eight.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
 		in_round eight.sampled "$(sampled)"
 	done
-	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" one
-	sample_pair_row "the same, 8 threads on 2 CPUs" eight
+	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" one "6 ns"
+	sample_pair_row "the same, 8 threads on 2 CPUs" eight "6 ns"
+	own_sampler tcmalloc libtcmalloc.so.4 TCMALLOC_SAMPLE_PARAMETER=524288
+	own_sampler jemalloc libjemalloc.so.2 MALLOC_CONF=prof:true,lg_prof_sample:19,prof_final:false
 	redis_rows sampled "redis with attach --sample 512K" - ">= 0.99 x" "1.02 x" --sample 512K
 	for round in 1 2 3; do
 		progress "sample: server: round $round of 3"

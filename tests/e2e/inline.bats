@@ -622,19 +622,22 @@ take_turns() {
 
 # bats test_tags=full
 @test "inline: a program that writes nonsense over its rings harms only its own report (S1)" {
-	start "$T/scribble"
-	TARGET=$PID
-	wait_for says scribble ready
-	attached --backend inline --no-scan "$TARGET"
-	has_probes "$TARGET"
-	kill -USR1 "$TARGET"
-	wait_for says scribble 'done [1-9]'
-	kill -INT "$TAP"
-	ended "$TAP" 5 # records are lost
-	untouched "$TARGET"
-	has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
-	kill -TERM "$TARGET"
-	ended "$TARGET" 0
+	local sample
+	for sample in off 64; do
+		start "$T/scribble"
+		TARGET=$PID
+		wait_for says scribble ready
+		attached --backend inline --no-scan --sample $sample "$TARGET"
+		has_probes "$TARGET"
+		kill -USR1 "$TARGET"
+		wait_for says scribble 'done [1-9]'
+		kill -INT "$TAP"
+		ended "$TAP" 5 # records are lost
+		untouched "$TARGET"
+		has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+		kill -TERM "$TARGET"
+		ended "$TARGET" 0
+	done
 }
 
 # A million pairs while nobody reads: with drop the program never waits, so some have no room. With wait all are there.

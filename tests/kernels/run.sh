@@ -36,7 +36,7 @@ CELLS=(
 
 TOOLS=(bash jq awk sed grep cat cp ln rm mkdir mkfifo head tail dirname basename sleep stat cmp dd env timeout pgrep)
 TARGETS=(nothing leak leak-32 leak-static nothing-static order threads operators own_operators exceptions early libearly.so dlopen
-	plug_alloc.so plug_own.so mmap deep exitcodes step spin fork sharers reloads)
+	plug_alloc.so plug_own.so mmap deep exitcodes step spin fork sharers reloads sampled)
 # The tools and their libraries, for another CPU.
 TOOL_PACKAGES=(bash jq mawk sed grep coreutils diffutils procps libjq1 libonig5 libproc2-0 libsystemd0 libtinfo6 libacl1
 	libattr1 libgmp10 libselinux1 libpcre2-8-0 libstdc++6 libcap2 libgcrypt20 libgpg-error0 liblz4-1 libcmocka0

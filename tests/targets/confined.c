@@ -2,7 +2,7 @@
 /*
  * confined filter|strict|undumpable|no-fork: allocates under seccomp that allows no more than to write and to end (from
  * memory that it has already); or, until it is killed, without being dumpable, or with a filter that kills it for a
- * fork.
+ * fork: then it loses 20,000 blocks of 2,000 bytes for each line from stdin, and says so.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -56,6 +56,18 @@ FN static void allocates(void)
 	}
 }
 
+FN static void lose(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		void *lost = malloc(2000);
+
+		keep(lost);
+	}
+	scrub();
+	puts("lost");
+	fflush(stdout);
+}
+
 static void release(int nr)
 {
 	for (int i = 0; i < nr; i++)
@@ -65,6 +77,7 @@ static void release(int nr)
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "filter";
+	char line[16];
 
 	truth_begin();
 	if (!strcmp(how, "undumpable")) {
@@ -82,6 +95,8 @@ int main(int argc, char **argv)
 		allocates();
 		puts("ready");
 		fflush(stdout);
+		while (fgets(line, sizeof(line), stdin))
+			lose();
 		for (;;)
 			pause();
 	}

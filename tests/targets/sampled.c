@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sampled ROUNDS [fork]: blocks by each function in known numbers, and a leak of one block in 20 rounds. fork: then a
- * child does the same again. Ends with 1 if that child does not end well.
+ * sampled ROUNDS [fork]: blocks by each function in known numbers, and a leak of one block in 20 rounds. fork: then
+ * come ROUNDS blocks of 1,000 bytes, which a child releases, and does the same again as its parent. Ends with 1 if that
+ * child does not end well.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,20 +52,50 @@ static void rounds_of(long rounds)
 	(void)lost;
 }
 
+/* A list of @nr blocks, each with a pointer to the next one, or the end of one. */
+static void **hand_down(long nr)
+{
+	void **list = NULL;
+
+	for (long i = 0; i < nr; i++) {
+		void **block = malloc(1000);
+
+		if (!block)
+			break;
+		*block = list;
+		list = block;
+	}
+	return list;
+}
+
+static void release(void **list)
+{
+	while (list) {
+		void **next = *list;
+
+		free(list);
+		list = next;
+	}
+}
+
 int main(int argc, char **argv)
 {
+	void **list;
 	long rounds = argc > 1 ? atol(argv[1]) : 1;
 	int status = 0;
 	pid_t pid;
 
 	rounds_of(rounds);
 	if (argc > 2) {
+		list = hand_down(rounds);
 		pid = fork();
 		if (!pid) {
+			release(list);
 			rounds_of(rounds);
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);
+		release(list);
 	}
 	printf("%ld\n", rounds);
 	return status != 0;

@@ -66,9 +66,10 @@ struct probe_options {
 	bool sees_system_calls; /* the kernel tells of mappings: the functions of the C library get no probes */
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
-	bool wants_tracers;	/* find ptrace() */
-	bool wants_end;		/* find _exit() */
-	bool wants_exits;	/* find exit(), clone() and the others of struct probe_list */
+	bool rare_ends; /* with it: those of all calls are, because few calls are followed to their ends */
+	bool wants_tracers; /* find ptrace() */
+	bool wants_end;	    /* find _exit() */
+	bool wants_exits;   /* find exit(), clone() and the others of struct probe_list */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool only_workers; /* no probes in functions that have another probed one do the work */
 	bool only_sampler; /* nor in any: notes tell of the blocks that programs sample (user/probe/own_sampler.h) */

@@ -431,6 +431,8 @@ static int see_ends(struct probe_site *site, struct elf *elf, const struct probe
 	if (!err && hands_on && !is_own_operator(site, list) && leaves_work(site, elf, list, b, INSN_CALL))
 		err = -ENOSYS;
 	/* A breakpoint at the return address sees all ends. */
+	if (!IS_AGENT && options->rare_ends && err != -ENOMEM)
+		err = -ENOSYS;
 	if (options->has_return_places && (err == -ENOSYS || (site->has_unseen_end && !hands_on))) {
 		site->has_unseen_end = false;
 		drop_rets(site);

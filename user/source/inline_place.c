@@ -44,9 +44,8 @@ static bool has_one_thread(pid_t pid)
 }
 
 /*
- * BPF can see all calls of @pid in place of us, unless they are sampled, as long as none is under way: at the
- * beginning, or while its only
- * thread waits for us.
+ * BPF, or breakpoints unless calls are sampled, can see all calls of @pid in place of us, as long as none is under way:
+ * at the beginning, or while its only thread waits for us.
  */
 static bool can_decline(const struct inline_source *s, pid_t pid)
 {
@@ -55,7 +54,7 @@ static bool can_decline(const struct inline_source *s, pid_t pid)
 	/* With --follow, breakpoints are in all processes: they would end one that has jumps in pages of files. */
 	if (s->has_in_place && s->options.max_followed && s->life->has_shared)
 		return false;
-	return s->may_decline && !s->options.sample_bytes &&
+	return s->may_decline && !(s->options.sample_bytes && s->life->have_changed) &&
 	       (!t || !t->is_open || (s->options.stops_at_maps && has_one_thread(pid)));
 }
 

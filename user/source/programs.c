@@ -120,6 +120,8 @@ static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *bas
 	return 0;
 }
 
+enum { MOST_SAMPLED_EARLY = 65536 }; /* entries whose memory is reserved at the start */
+
 /*
  * Allocate the memory of an entry when it is made, where the kernel has an allocator for BPF (6.1; uprobe_multi came
  * later). On older kernels memory is reserved at the start, so there is room for fewer threads.
@@ -129,8 +131,9 @@ static int allocate_late(const struct bpf_object *obj)
 	static const struct {
 		const char *name;
 		u32 max_entries; /* 0 = as it is */
-	} maps[] = { { "threads", 65536 }, { "walks", 4096 }, { "processes", 0 }, { "sharers", 0 },
-		     { "paused", 0 },	   { "slots", 0 },    { "stops", 0 },	  { "left", 0 } };
+	} maps[] = { { "threads", 65536 }, { "walks", 4096 }, { "processes", 0 },
+		     { "sharers", 0 },	   { "paused", 0 },   { "slots", 0 },
+		     { "stops", 0 },	   { "left", 0 },     { "sampled", 0 } };
 	int err = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++) {
@@ -150,7 +153,8 @@ static int allocate_late(const struct bpf_object *obj)
 static const char *const alternatives[] = {
 	"enter_alloc",	    "enter_alloc_unrolled",	 "enter_free",
 	"enter_free_stack", "enter_free_stack_unrolled", "at_note",
-	"at_note_unrolled", "system_call_done",		 "system_call_done_unrolled"
+	"at_note_unrolled", "system_call_done",		 "system_call_done_unrolled",
+	"task_new",	    "task_new_sampled"
 };
 
 static const char *program_name(enum program i, const struct source_config *config, bool has_loop)
@@ -161,6 +165,8 @@ static const char *program_name(enum program i, const struct source_config *conf
 		return "at_note_unrolled";
 	if (i == PROGRAM_SYSTEM_CALL_DONE && !has_loop)
 		return "system_call_done_unrolled";
+	if (i == PROGRAM_TASK_NEW && config->max_sampled && config->max_followed && has_loop)
+		return "task_new_sampled";
 	if (i == PROGRAM_ENTER_FREE && config->has_free_stacks)
 		return has_loop ? "enter_free_stack" : "enter_free_stack_unrolled";
 	return program_names[i];
@@ -249,6 +255,9 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	err = choose_programs(&p, config, wanted, is_multi);
 	if (!err && is_multi)
 		err = allocate_late(p.obj);
+	if (!err && config->max_sampled)
+		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "sampled"),
+					       is_multi ? config->max_sampled : MOST_SAMPLED_EARLY);
 	if (!err)
 		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "ring"),
 					       ring_size(ring_bytes));
@@ -276,6 +285,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.stops_fd = bpf_object__find_map_fd_by_name(p.obj, "stops");
 	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");
 	p.sequences_fd = bpf_object__find_map_fd_by_name(p.obj, "sequences");
+	p.sampled_fd = bpf_object__find_map_fd_by_name(p.obj, "sampled");
 	p.chosen_fd = bpf_object__find_map_fd_by_name(p.obj, "chosen");
 	*out = p;
 	return 0;

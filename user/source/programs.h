@@ -44,7 +44,8 @@ struct programs {
 	struct source_state *state; /* shared with the kernel; owned; NULL after programs_load_one() */
 	bool has_loop;		    /* the kernel has bpf_loop() */
 	int ring_fd, processes_fd, watched_codes_fd, paused_fd, threads_fd, probes_fd, notes_fd, shards_fd,
-		slabs_fd, slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd, chosen_fd;
+		slabs_fd, slots_fd, stacks_seen_fd, stops_fd, task_copies_fd, sequences_fd, chosen_fd,
+		sampled_fd;
 };
 
 /* From now on messages of libbpf are seen with -v only. */

@@ -182,6 +182,7 @@ static int source_bpf_on_record(void *ctx, void *data, size_t len)
 	struct bpf_source *s = ctx;
 	struct heap_event mapping;
 
+	source_bpf_samples_see(s, rec);
 	if (rec->kind == EVENT_EXEC)
 		return source_bpf_on_exec(s, change);
 	if (rec->kind == EVENT_MAPS)
@@ -311,7 +312,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
 	s->config.mapping = source_bpf_mapping_rows(options);
 	s->programs.has_loop = facts.now.has_loop;
-	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
+	err = source_bpf_samples_load(s, ring_bytes);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links, &s->programs);
@@ -494,6 +495,7 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 	struct bpf_source *s = source_bpf_self(source);
 	struct bpf_process *t = source_bpf_find(s, pid);
 
+	s->samples.has_gone = true;
 	programs_drop_process(&s->programs, pid);
 	if (s->tables)
 		unwind_tables_forget(s->tables, pid);
@@ -522,6 +524,7 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 	if (pid && s->is_shared && bystander_is_emulator((pid_t)pid))
 		bystanders_tell(&s->bystanders, (pid_t)pid);
 	nr = kernel_ring_poll(s->ring);
+	source_bpf_samples_poll(s);
 	if (s->links && is_alive)
 		copies_sweep(&s->copies, s->links, &s->programs, s->programs.state->nr_copies);
 	if (nr < 0 || is_alive)
@@ -567,9 +570,9 @@ static int source_bpf_leave(struct source *source, const struct module *m)
 
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 {
-	struct bpf_source *s = source_bpf_self(source);
+	struct source_state *state = source_bpf_self(source)->programs.state;
 
-	__atomic_store_n(&s->programs.state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
 static bool source_bpf_wait_for(struct source *source, const struct call_wish *wish)

@@ -8,7 +8,16 @@
 #include "user/source/links.h"
 #include "user/source/placing.h"
 #include "user/source/programs.h"
+#include "user/source/sample_pace.h"
 #include "user/source/source.h"
+
+/* Samples by the programs. */
+struct bpf_samples {
+	struct sample_pace pace;
+	u64 nr;	      /* records since the last poll */
+	u64 swept_ns; /* the last source_bpf_samples_poll() that looked for blocks of programs that have gone */
+	bool has_gone;
+};
 
 struct bpf_source {
 	struct source_options options;
@@ -33,6 +42,7 @@ struct bpf_source {
 	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
 	struct probe_runs runs;	 /* that they had before */
 	struct way_to_probe way;
+	struct bpf_samples samples;
 	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
 	struct bystanders bystanders;
 	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
@@ -58,6 +68,7 @@ struct bpf_process {
 	bool is_image;			/* its present program began while it was traced, */
 	bool is_late;			/* and before the probes of a file were in: it counts in late */
 	taddr_t linker, linker_end;	/* its dynamic linker, with source_config.mapping */
+	u64 exec_ns;			/* its present program began; 0 = before the trace */
 	u64 overwritten, tracers, late; /* as struct losses; the first without nr_overwritten */
 };
 
@@ -82,6 +93,11 @@ void source_bpf_mapping_note(const struct bpf_source *s, const struct target *t)
 const struct event_header *source_bpf_mapping_event(const struct bpf_source *s,
 						    const struct event_header *record,
 						    struct heap_event *out);
+
+/* Load the programs, for samples if there are to be some. 0 or -errno, logged. And: a record has come; all have. */
+int source_bpf_samples_load(struct bpf_source *s, u64 ring_bytes) __must_check;
+void source_bpf_samples_see(struct bpf_source *s, const struct event_header *rec);
+void source_bpf_samples_poll(struct bpf_source *s);
 
 /* Load the program for places that are not in each trace, unless it is loaded. NULL: logged, and *@err is set. */
 const struct programs *source_bpf_load(struct bpf_source *s, enum program which, int *err);

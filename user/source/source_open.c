@@ -30,12 +30,12 @@ static int add_custom(struct probe_custom *custom, struct alloc_table *fns, stru
 	return 0;
 }
 
-/* Only code in the program, ours or its own, can leave out calls before they cost anything. */
-static int source_open_refuse_samples(const struct source_choice *c, const char *backend)
+/* Only code in the program, ours or its own, leaves out calls before they cost anything. */
+static void source_open_tell_of_samples(const struct source_choice *c, const char *backend)
 {
-	error("%s: --sample: not by %s: use --backend inline%s", c->command, backend,
-	      c->max_followed ? ", or leave --follow out" : "");
-	return -EOPNOTSUPP;
+	if (!IS_AGENT && c->sample_bytes && !c->tells_samples)
+		info("%s: --sample by %s: each call is stopped all the same; only its record and stack are spared",
+		     c->command, backend);
 }
 
 /* @err: the result of source_bpf.probe(). */
@@ -46,14 +46,13 @@ static int open_bpf(struct source **source, struct source_options *so, const str
 		caps_explain(caps, c->command);
 		return err;
 	}
-	if (!IS_AGENT && c->sample_bytes && !c->tells_samples)
-		return source_open_refuse_samples(c, "BPF");
+	source_open_tell_of_samples(c, "BPF");
 	if (!caps->is_uretprobe_safe)
 		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
 		     "instead, which are slower",
 		     c->command);
 	err = source_bpf.create(source, so, caps);
-	if (err)
+	if (err && err != -EOPNOTSUPP)
 		error("%s: bpf: %s", c->command, strerror(-err));
 	return err;
 }
@@ -63,12 +62,11 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	struct caps caps;
 	int err;
 
-	if (!IS_AGENT && c->sample_bytes && !c->tells_samples)
-		return source_open_refuse_samples(c, "ptrace");
 	if (source_ptrace.probe(&caps)) {
 		error("%s: ptrace: %s", c->command, caps.reason);
 		return -EOPNOTSUPP;
 	}
+	source_open_tell_of_samples(c, "ptrace");
 	err = source_ptrace.create(source, so, &caps);
 	if (err)
 		error("%s: ptrace: %s", c->command, strerror(-err));

@@ -18,10 +18,12 @@
 #include "user/unwind/cfi.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/own_tracer.h"
 #include "user/lib/proc.h"
+#include "user/lib/random.h"
 #include "user/lib/yama.h"
 #include "user/source/changed_code.h"
 #include "user/source/limits.h"
@@ -246,12 +248,13 @@ static int source_ptrace_create(struct source **out, const struct source_options
 				const struct caps *caps)
 {
 	/* The libraries of a program that we start are read while it is stopped, which takes long on slow machines. */
-	const struct tracer_options to = { .depth = options->depth,
-					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
-					   .has_free_stacks = options->want_free_stacks,
-					   .holds_ends = !IS_AGENT && options->wants_end,
-					   .max_followed = options->max_followed,
-					   .changer = IS_AGENT ? NULL : options->changer };
+	struct tracer_options to = { .depth = options->depth,
+				     .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
+				     .has_free_stacks = options->want_free_stacks,
+				     .holds_ends = !IS_AGENT && options->wants_end,
+				     .max_followed = options->max_followed,
+				     .changer = IS_AGENT ? NULL : options->changer,
+				     .sample_bytes = does_sample(options) ? options->sample_bytes : 0 };
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
@@ -266,8 +269,14 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	/* Calls whose ret instructions are not known are seen to end at their return addresses. */
 	placing.probes.no_uretprobe = !has_taker(s);
 	placing.probes.has_return_places = !has_taker(s);
+	placing.probes.rare_ends = does_sample(options);
 	placing.probes.wants_exits = true;
+	s->pace = (struct sample_pace){ .is_on = does_sample(options) && options->adapts_samples,
+					.log = SAMPLE_FIRST_LOG,
+					.crowd = 1 };
 	placing_init(&s->placing, has_taker(s) ? &ptrace_place_for_taker : &ptrace_place, s, &placing);
+	if (to.sample_bytes && random_fill(&to.random, sizeof(to.random)))
+		debug("ptrace: samples: a seed that can be guessed");
 	err = guardian_new(&s->guardian, &to, ring_bytes);
 	if (err) {
 		free(s);
@@ -540,6 +549,15 @@ static int source_ptrace_fork(struct source *source, struct target *t)
 	return err == -ESRCH ? 0 : err;
 }
 
+/* @nr records have come: has the guardian to use another distance? */
+static void adapt_samples(struct ptrace_source *s, int nr)
+{
+	u64 before = 1ULL << s->pace.log, bytes = sample_pace_next(&s->pace, (u64)nr, clock_now_ns());
+
+	if (bytes != before && !s->is_detached && guardian_do(s->guardian, COMMAND_SAMPLE, 0, bytes, 0))
+		debug("ptrace: the distance of samples stays");
+}
+
 static int source_ptrace_poll(struct source *source, const struct sink *sink)
 {
 	struct ptrace_source *s = source_ptrace_self(source);
@@ -567,6 +585,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			forget_image(s, pid);
 		if (kind == EVENT_EXIT)
 			look_at_process(s, pid);
+		if (!IS_AGENT && s->pace.is_on && kind <= EVENT_REALLOC_END)
+			sample_pace_count(&s->pace, (const void *)buf);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		err = err ? err : noted;
 		if (source_waits_at(kind) || (has_taker(s) && kind == EVENT_LOSSES && h->flags & EVENT_TWIN))
@@ -575,6 +595,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			begin_check(s, pid);
 		nr++;
 	}
+	if (!IS_AGENT && s->pace.is_on)
+		adapt_samples(s, nr);
 	if (!source_ptrace_is_alive(s))
 		err = err ? err : report_death(s);
 	else if (++s->nr_polls % CHECK_POLLS == 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/source/placing.h"
+#include "user/source/sample_pace.h"
 #include "user/source/source.h"
 #include "user/source/source_ptrace_watch.h"
 
@@ -27,13 +28,20 @@ struct ptrace_source {
 	struct attached *attached; /* owned */
 	size_t nr_attached;
 	u32 nr_polls;
-	struct waiting checked; /* until a leak check is over */
-	struct waiting changed; /* until the record of a change, which was put aside, is handled */
+	struct waiting checked;	 /* until a leak check is over */
+	struct waiting changed;	 /* until the record of a change, which was put aside, is handled */
+	struct sample_pace pace; /* of samples by the guardian */
 	bool is_detached, is_death_reported;
 	bool walks_stacks; /* beside a taker: by breakpoints, from now on */
 	bool *has_table; /* owned; of the files by their numbers: the guardian has their rows, beside a taker */
 	size_t max_tables;
 };
+
+/* Does the guardian leave calls out? */
+static inline bool does_sample(const struct source_options *o)
+{
+	return !IS_AGENT && o->sample_bytes && !o->probes.only_sampler && !o->taker;
+}
 
 /* How breakpoints are put in, and how they are beside a taker. */
 extern const struct placing_ops ptrace_place, ptrace_place_for_taker;

@@ -2,7 +2,7 @@
 /* The distance of samples follows a process, and blocks keep what they stand for. */
 #include <math.h>
 
-#include "inline/distance.h"
+#include "call/distance.h"
 #include "tests/unit/books.h"
 #include "user/heap/heap_sample.h"
 #include "user/source/sample_pace.h"
@@ -80,7 +80,7 @@ static void test_no_bias(void **state)
 {
 	struct sample_pace p = { .is_on = true, .log = SAMPLE_FIRST_LOG };
 	u64 random = 1, now_ns = second_ns, mean = 1 << SAMPLE_FIRST_LOG, drawn = mean, nr = 0, bytes = 0;
-	s64 left = (s64)sample_distance(&random, mean);
+	s64 left = (s64)sample_distance(sample_random(&random), mean);
 	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
 	struct heap *h = new_heap();
 	double variance = 0;
@@ -105,7 +105,7 @@ static void test_no_bias(void **state)
 			assert_int_equal(heap_event(h, &ev), 0);
 			nr++;
 			drawn = mean;
-			left = (s64)sample_distance(&random, drawn);
+			left = (s64)sample_distance(sample_random(&random), drawn);
 		}
 		if (i % (is_busy ? 30000 : 300) == 0) {
 			mean = sample_pace_next(&p, nr, now_ns += second_ns);
