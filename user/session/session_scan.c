@@ -435,7 +435,7 @@ static void scan_and_record(struct session *s, struct process *p, struct session
 	if (!IS_AGENT)
 		session_note_verdict(p);
 	/* A recording has blocks of its events alone. */
-	if (p->leaks && (IS_AGENT || !p->tuned.pace.rests))
+	if (p->leaks && (IS_AGENT || !process_saw_few(p)))
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
 	progress_end();
 	control_doing(s->control, before);
