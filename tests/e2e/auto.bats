@@ -410,6 +410,20 @@ of_console() {
 	done
 }
 
+@test "auto: attach by auto limits the cost, unless breakpoints or mappings were asked for and no limit" {
+	local option
+	start "$T/idle"
+	TARGET=$PID
+	for option in --mmap --backend=bpf; do
+		run -0 "$HEAPTAP" attach -v -t 100ms --no-scan "$option" "$TARGET"
+		[[ $output == *'attach: tracing has no limit of cost'* ]]
+		run -0 "$HEAPTAP" attach -v -t 100ms --no-scan "$option" --max-cost 10% "$TARGET"
+		[[ $output != *'no limit of cost'* ]]
+	done
+	run -0 "$HEAPTAP" attach -v -t 100ms --no-scan "$TARGET"
+	[[ $output != *'no limit of cost'* ]]
+}
+
 # rests PERCENT: by breakpoints the busy target rests without them, is traced again, and is judged by books
 rests() {
 	wait_for grep -q "step (pid $TARGET): tracing costs it more than --max-cost $1 % of its CPU time: stacks have" "$err"

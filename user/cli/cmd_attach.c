@@ -194,10 +194,13 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 
 static struct cost_limit cmd_attach_limit(const struct options *o)
 {
-	/* A user who chooses breakpoints has chosen their price, too. */
-	bool is_chosen = o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code();
+	/* A user who chooses breakpoints has chosen their price, too; and code in the process sees no mappings. */
+	bool is_chosen =
+		o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code() || o->want_mmap;
 	bool is_free = o->follow || (is_chosen && !o->has_max_cost);
 
+	if (is_free)
+		debug("attach: tracing has no limit of cost");
 	return (struct cost_limit){ .max_cost = is_free ? 0 : o->max_cost,
 				    .is_default = !o->has_max_cost,
 				    .is_quiet = o->quiet };
