@@ -18,6 +18,7 @@
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
+#include "user/session/session_ask.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_span.h"
 #include "user/session/session_live.h"
@@ -220,6 +221,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
 		a->limit = cmd_attach_limit(o);
+	if (!IS_AGENT && o->metrics)
+		session_keep_asked(s);
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;
 		a->choice.ctx = &a->tracees;

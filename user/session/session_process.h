@@ -93,6 +93,7 @@ struct process {
 	size_t nr_reported;
 	bool is_judged;			       /* it had a verdict: sums of the last one */
 	bool has_asked_for_books, lacks_books; /* session_lacks_books() */
+	bool is_asked;			       /* leaks are those of session_keep_asked() */
 	struct scan_sums judged;
 	char end_note[320]; /* it ended without a verdict of its last state; "" = nothing is known of that */
 };

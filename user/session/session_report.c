@@ -16,6 +16,7 @@
 #include "user/report/report.h"
 #include "user/report/wrappers.h"
 #include "user/scan/leaks_suppress.h"
+#include "user/session/session_ask.h"
 #include "user/session/session_books.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_live.h"
@@ -426,8 +427,10 @@ int session_report(struct session *s)
 		}
 		err = session_span_finish(s, NULL);
 	}
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
+		session_forget_asked(s);
 		session_residence_read(s);
+	}
 	if (!err)
 		err = session_show(s, 0, outputs_write_to, s->outs);
 	if (!IS_AGENT)

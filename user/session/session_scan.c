@@ -315,6 +315,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	describe_books(n, lo);
 	leaks_free(p->leaks);
 	p->leaks = NULL;
+	p->is_asked = false;
 	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
 	if (!IS_AGENT) {
