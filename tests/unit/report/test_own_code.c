@@ -158,6 +158,12 @@ static void an_interpreter_allocates_for_its_code(void **state)
 	is_named(21, "remember (a.py)");
 	add_stack(22, STACK_COMPLETE, 0x110, 0x210, 0x230);
 	is_named(22, "grow (vec.h:7)");
+	/* Without symbols it has the names of what it exports. */
+	target.exe = "/usr/bin/python3.12";
+	add_stack(23, STACK_COMPLETE, 0x888, 0x889, 0x130, 0x230);
+	is_named(23, "bare (python3.12)");
+	add_stack(24, STACK_COMPLETE, 0x888, 0x230);
+	is_named(24, "python3.12+0x888");
 	assert_true(library_is_interpreter("/usr/lib/libpython3.11.so.1.0"));
 	assert_true(library_is_interpreter("/usr/lib/python3.11/lib-dynload/_ctypes.so"));
 	assert_false(library_is_interpreter("/usr/lib/python3/dist-packages/numpy/core/_multiarray.so"));
