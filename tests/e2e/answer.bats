@@ -411,6 +411,7 @@ json() { jq -r "$@" "$report"; }
 	"$HEAPTAP" run -q -o bare0.json -- ./bare0 1 5
 	"$HEAPTAP" run -q -o bare1.json -- ./bare1 1 5
 	"$HEAPTAP" diff bare0.json bare1.json | grep -q '^callers cannot be matched: 2 of the first report and 2 of the second are code without symbols'
+	"$HEAPTAP" diff bare0.json a.json | grep -q '^callers cannot be matched: 2 of the first report and 0 of the second are code without symbols'
 	run -0 "$HEAPTAP" diff a.json b.json
 	[[ $output != *'cannot be matched'* ]]
 }
