@@ -215,7 +215,7 @@ static int own_look_interpreted(struct own_search *s, struct own_code *out)
 		if (err || !nr)
 			continue;
 		m = module_get(s->report->modules, ref.module);
-		if (!m && symbols->function && !code_ref_is_folded(ref)) {
+		if (!m && symbols->function && !code_ref_is_folded(ref) && !library_is_function(symbols)) {
 			*out = (struct own_code){ ref, symbols, i, 0, number };
 			return 0;
 		}

@@ -55,6 +55,8 @@ static void names_tell_libraries(void **state)
 		/* The event loop that calls a program: with a line in node, whose own functions have none. */
 		{ { "uv__run_timers", "/deps/uv/src/timer.c", 178 }, true },
 		{ { "my_strdup_list", NULL, 0 }, false },
+		{ { "listOnTimeout", "node:internal/timers", 524 }, true },
+		{ { "listOnTimeout", "/app/timers.js", 524 }, false },
 		{ { "operator()", "/usr/include/c++/12/bits/std_thread.h", 259 }, true },
 		{ { "make_b()", "/src/b.cpp", 8 }, false },
 		{ { "(anonymous namespace)::f(int)", NULL, 0 }, false },
