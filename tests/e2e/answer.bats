@@ -411,6 +411,7 @@ json() { jq -r "$@" "$report"; }
 	"$HEAPTAP" run -q -o bare0.json -- ./bare0 1 5
 	"$HEAPTAP" run -q -o bare1.json -- ./bare1 1 5
 	"$HEAPTAP" diff bare0.json bare1.json | grep -q '^callers cannot be matched: 2 of the first report and 2 of the second are code without symbols'
+	"$HEAPTAP" diff bare0.json a.json | grep -q '^callers cannot be matched: 2 of the first report and 0 of the second are code without symbols'
 	run -0 "$HEAPTAP" diff a.json b.json
 	[[ $output != *'cannot be matched'* ]]
 }
@@ -493,4 +494,20 @@ json() { jq -r "$@" "$report"; }
 	[ "$(grep -c '^#' shown)" -eq 3 ]
 	grep -q 'All callers with their stacks: -n 0' shown
 	"$HEAPTAP" diff a.json b.json | grep -q '^        main$'
+}
+
+# The calls that were seen do not say what it holds: the books of its allocator do, or nobody does.
+@test "answer: a program that gets rid of the code of heaptap is judged by its books, or not at all, and says why (E5)" {
+	local why="its memory is limited (RLIMIT_AS or RLIMIT_DATA), so that heaptap took its code out of it, and later calls were not seen: --backend bpf sees them"
+	"$HEAPTAP" run -q --backend inline -o r.txt -o r.json -o r.html -w r.heaptap -- "$T/cramped" 2>err
+	grep -q 'the code is taken out of it' err
+	jq -e '.processes[0] | .scan.books.definite.blocks == 3 and
+		(.verdict | test("^leaks [0-9]+ B in 3 blocks by the allocator.s books$"))' r.json
+	[[ "$(unbroken <r.txt)" == "leaks "*" by the allocator's books not exact: later calls were not seen cramped (pid "* ]]
+	fails grep -q 'Nothing is live' r.txt
+	[ "$("$HEAPTAP" report -q r.heaptap | unbroken | cut -d ';' -f 1 | sed 's/ not exact.*//')" = "no leak verdict: $why" ]
+	"$HEAPTAP" run -q --backend inline --no-scan --force -o r.json -- "$T/cramped" 2>err
+	[ "$(jq -r '.processes[0].verdict' r.json)" = "no leak verdict: $why" ]
+	"$HEAPTAP" run -q --backend inline --force -o r.json -- "$T/twins" 1000000 2>err
+	jq -e '.processes[0].verdict | test("^no leak verdict: a thread of it has the thread pointer of another, so that heaptap")' r.json
 }

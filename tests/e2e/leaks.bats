@@ -671,12 +671,18 @@ lost_by_known() {
 # bats test_tags=full
 @test "leaks: --gen-suppressions writes what suppresses them all, for heaptap and for valgrind" {
 	local rules=$BATS_TEST_TMPDIR/rules
-	"$HEAPTAP" run --gen-suppressions -- "$T/leak_kinds" 2>&1 >/dev/null | sed -n '/^{/,/^}/p' >"$rules"
-	traced --suppressions "$rules" -- "$T/leak_kinds"
+	"$HEAPTAP" run --gen-suppressions -o "$rules.txt" -o "$rules.supp" -- "$T/leak_kinds" >/dev/null
+	sed -n '/^{/,/^}/p' "$rules.txt" >"$rules"
+	# The file of rules has these, and no more than the answer beside them; a report is refused and told of it.
+	[ "$(sed 1d "$rules.supp")" = "$(<"$rules")" ]
+	grep -q '^# PID [0-9]*: leaks ' "$rules.supp"
+	run -2 "$HEAPTAP" run --suppressions "$rules.txt" -- true
+	[[ $output == *"$rules.txt:1: no file of rules alone, as heaptap -o FILE.supp writes it" ]]
+	traced --suppressions "$rules.supp" -- "$T/leak_kinds"
 	is .scan.definite.blocks 0
 	is .scan.indirect.blocks 0
 	is .scan.possible.blocks 0
-	run valgrind --leak-check=full --error-exitcode=9 --suppressions="$rules" "$T/leak"
+	run valgrind --leak-check=full --error-exitcode=9 --suppressions="$rules.supp" "$T/leak"
 	[[ $output != *'Fatal error in suppressions'* ]]
 }
 

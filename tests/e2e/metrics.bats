@@ -382,6 +382,26 @@ has_held() { curl -fsS -o data.json "$URL/data" && jq -e '.processes[0].scan.rea
 	[ "$(($(verdict_time) - first))" -lt 60000000000 ]
 }
 
+@test "metrics: the page of an attach without --scan names heaptap scan, and has its verdict from then on" {
+	stepping
+	serving attach "$TARGET"
+	wait_for said 'attached to 1 process'
+	step "alloc 5 100"
+	step "lose 5"
+	page_says() { curl -fsS "$URL/data" | jq -e --arg said "$1" '.processes[0].verdict | startswith($said)' >/dev/null; }
+	wait_for page_says "no leak verdict: the memory was not searched (heaptap scan $TARGET does that)"
+	[ "$(curl -s -o none.txt -w '%{http_code}' "$URL/debug/pprof/leaks")" != 200 ]
+	grep -q '^no leak verdict so far: heaptap scan PID finds one, or start heaptap with --scan' none.txt
+	"$HEAPTAP" scan -o scan.json "$TARGET"
+	wait_for page_says "$(jq -r '.processes[0].verdict' scan.json)"
+	curl -fsS "$URL/data" | jq -e '.verdict_age_ns > 0 and .processes[0].scan.definite.bytes == 500'
+	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') == 500"
+	curl -fsS -o leaks.pb.gz "$URL/debug/pprof/leaks"
+	# A later report has a verdict of its own, or none.
+	kill -USR1 "$TAP"
+	wait_for page_says 'no leak verdict: '
+}
+
 # has_row JQ: is it true of the row of $TARGET on the page of system?
 has_row() { curl -fsS -o row.json "$URL/data" && jq -e ".processes[] | select(.pid == $TARGET) | $1" row.json >/dev/null; }
 

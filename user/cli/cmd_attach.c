@@ -18,6 +18,7 @@
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
+#include "user/session/session_ask.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_span.h"
 #include "user/session/session_live.h"
@@ -194,10 +195,13 @@ static int cmd_attach_end(struct attach *a, struct session *s, struct control *c
 
 static struct cost_limit cmd_attach_limit(const struct options *o)
 {
-	/* A user who chooses breakpoints has chosen their price, too. */
-	bool is_chosen = o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code();
+	/* A user who chooses breakpoints has chosen their price, too; and code in the process sees no mappings. */
+	bool is_chosen =
+		o->backend != BACKEND_AUTO || o->sample_bytes || source_forbids_code() || o->want_mmap;
 	bool is_free = o->follow || (is_chosen && !o->has_max_cost);
 
+	if (is_free)
+		debug("attach: tracing has no limit of cost");
 	return (struct cost_limit){ .max_cost = is_free ? 0 : o->max_cost,
 				    .is_default = !o->has_max_cost,
 				    .is_quiet = o->quiet };
@@ -217,6 +221,8 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 	a->tracees.is_for_ends = !o->follow;
 	if (!IS_AGENT)
 		a->limit = cmd_attach_limit(o);
+	if (!IS_AGENT && o->metrics)
+		session_keep_asked(s);
 	if (!IS_AGENT && joins_later(o)) {
 		a->choice.put = tracees_put_code;
 		a->choice.ctx = &a->tracees;

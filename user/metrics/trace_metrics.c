@@ -14,6 +14,7 @@
 #include "user/report/report.h"
 #include "user/scan/leaks.h"
 #include "user/session/session.h"
+#include "user/session/session_ask.h"
 
 static const u64 verdict_every_ns = 60 * SECOND_NS, verdict_again_ns = 10 * SECOND_NS,
 		 verdict_soon_ns = SECOND_NS;
@@ -95,8 +96,14 @@ static int trace_metrics_remember(void *ctx, const struct report *r)
 /* The table and the profiles have the same verdicts: a report drops them from the session, so they are kept here. */
 static int scan_if_older(struct trace_taking *k, u64 age_ns)
 {
-	u64 now_ns = clock_now_ns();
+	u64 now_ns = clock_now_ns(), asked_ns = session_asked_ns(k->session);
 
+	/* Somebody has typed heaptap scan. */
+	if (asked_ns > 1 && asked_ns > k->tm->scan_ns) {
+		k->tm->scan_ns = asked_ns;
+		k->tm->scan_bytes = 0;
+		return session_show(k->session, 0, trace_metrics_remember, k);
+	}
 	if (!k->tm->wants_scan || (k->tm->scan_ns && now_ns - k->tm->scan_ns < age_ns))
 		return 0;
 	session_scan(k->session, NULL, false);
@@ -206,13 +213,13 @@ static int trace_metrics_fill_profile(void *ctx, const struct profile_key *key, 
 	struct trace_taking *k = ctx;
 	int err;
 
-	if (key->kind == PPROF_LEAKS && !k->tm->wants_scan) {
-		*why = "no leak verdicts before the end: start heaptap with --scan";
-		return -ENODATA;
-	}
 	err = key->kind == PPROF_LEAKS ? trace_metrics_scan(k, key->pid) : 0;
 	if (err)
 		return err;
+	if (key->kind == PPROF_LEAKS && !k->tm->wants_scan && !k->has_verdicts) {
+		*why = "no leak verdict so far: heaptap scan PID finds one, or start heaptap with --scan";
+		return -ENODATA;
+	}
 	k->profile = out;
 	return trace_metrics_show(k, key, trace_metrics_take_profile, why);
 }

@@ -219,10 +219,11 @@ static bool perf_take_number(struct perf_name *name, u32 *number)
 	return true;
 }
 
-/* "JS:~load /app/a.js:2:25" of node: the function, its file, line and column. */
+/* "JS:~load /app/a.js:2:25" of node: the function, which may have no name, its file, line and column. */
 static void perf_split_node(struct perf_name *name)
 {
 	static const char *const kinds[] = { "JS:", "LazyCompile:", "Function:", "Script:", "Eval:" };
+	static const char anonymous[] = "(anonymous)";
 	const char *space;
 	u32 column;
 
@@ -242,6 +243,10 @@ static void perf_split_node(struct perf_name *name)
 		name->file = space + 1;
 		name->file_len = name->function_len - (size_t)(space + 1 - name->function);
 		name->function_len = (size_t)(space - name->function);
+		if (!name->function_len) {
+			name->function = anonymous;
+			name->function_len = sizeof(anonymous) - 1;
+		}
 		if (perf_take_number(name, &column) && !perf_take_number(name, &name->line))
 			name->line = column;
 		return;

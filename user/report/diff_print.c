@@ -300,19 +300,28 @@ static void print_answer(FILE *out, struct diff *d)
 /* Code without symbols has other offsets in another build: then each of its callers is new, or gone. */
 static void print_unmatched(FILE *out, struct diff *d)
 {
-	size_t nr, nr_matched = 0, nr_only[2] = { 0 };
+	size_t nr, nr_matched = 0, nr_only[2] = { 0 }, nr_named[2] = { 0 };
+	bool is_stripped;
 	const struct diff_row **rows;
 
 	if (diff_all(d, &rows, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
-		if (rows[i]->of[0].allocs && rows[i]->of[1].allocs)
+		bool is_later = rows[i]->of[1].allocs;
+
+		if (rows[i]->of[0].allocs && is_later)
 			nr_matched++;
 		else if (strstr(rows[i]->frames, "+0x"))
-			nr_only[rows[i]->of[1].allocs != 0]++;
+			nr_only[is_later]++;
+		else
+			nr_named[is_later]++;
 	}
 	free(rows);
-	if (nr_only[0] && nr_only[1] && nr_only[0] + nr_only[1] > nr_matched)
+	/* Or one of them has symbols, and the other has none. */
+	is_stripped = (nr_only[0] && !nr_named[0] && !nr_only[1] && nr_named[1]) ||
+		      (nr_only[1] && !nr_named[1] && !nr_only[0] && nr_named[0]);
+	if ((nr_only[0] && nr_only[1] && nr_only[0] + nr_only[1] > nr_matched) ||
+	    (is_stripped && !nr_matched))
 		fprintf(out,
 			"callers cannot be matched: %s of the first report and %s of the second are code without "
 			"symbols, which has other offsets in another build; totals are right\n",

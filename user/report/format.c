@@ -30,6 +30,8 @@ const struct report_format report_formats[] = {
 	OF_HOST({ "junit", ".junit.xml", "test results for CI systems", report_junit })
 	OF_HOST({ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", report_sarif })
 	OF_HOST({ "github", ".github", "annotations for GitHub's workflows", report_github })
+	OF_HOST({ "suppressions", ".supp", "for --suppressions and valgrind: a rule for each leak",
+	  report_suppressions })
 	{ NULL },
 };
 /* clang-format on */

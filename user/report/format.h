@@ -31,6 +31,7 @@ int report_html(FILE *out, const struct report *r) __must_check;
 int report_junit(FILE *out, const struct report *r) __must_check;
 int report_sarif(FILE *out, const struct report *r) __must_check;
 int report_github(FILE *out, const struct report *r) __must_check;
+int report_suppressions(FILE *out, const struct report *r) __must_check;
 int report_heaptrack(FILE *out, const struct report *r) __must_check;
 int report_csv(FILE *out, const struct report *r) __must_check;
 int report_folded(FILE *out, const struct report *r) __must_check;

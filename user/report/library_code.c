@@ -117,6 +117,9 @@ bool library_is_function(const struct symbol *s)
 	const char *name = s->function;
 	bool is_rust = s->file && strlen(s->file) > 3 && !strcmp(s->file + strlen(s->file) - 3, ".rs");
 
+	/* Code of node around the program is JavaScript, too. */
+	if (s->file && !strncmp(s->file, "node:", 5))
+		return true;
 	/* Names of inlined functions have no namespace. */
 	if (s->file && (!strncmp(s->file, "/rustc/", 7) || strstr(s->file, "/include/c++/")))
 		return true;

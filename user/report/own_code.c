@@ -167,6 +167,33 @@ static int own_look_started(const struct own_search *s, struct own_code *out)
 }
 
 /*
+ * The functions that an interpreter without symbols exports have names still: of *@out, an offset in it, take the
+ * innermost one on the stack, such as PyByteArray_Resize: the offset is a part of its work.
+ */
+static int own_look_exported(const struct own_search *s, struct own_code *out)
+{
+	u32 number = out->number - out->inlined;
+	int err = 0;
+
+	for (u32 i = out->frame; i < s->stack->nr_frames && !err; i++) {
+		struct code_ref ref = s->stack->frames[i];
+		const struct symbol *symbols;
+		size_t nr;
+
+		err = report_symbols(s->report, ref, &symbols, &nr);
+		if (err || !nr || !symbols->function) {
+			number += (u32)nr;
+			continue;
+		}
+		if (ref.module == out->ref.module && !library_runs_code(symbols->function) &&
+		    !library_is_start(symbols->function) && !own_is_main(symbols->function))
+			*out = (struct own_code){ ref, symbols, i, 0, number };
+		return 0;
+	}
+	return err;
+}
+
+/*
  * An interpreter allocates for the code that it runs. If *@out is in one, take the function that a perf map names, or
  * the extension in compiled code that called the interpreter: an object that it asked for is its own.
  */
@@ -188,7 +215,7 @@ static int own_look_interpreted(struct own_search *s, struct own_code *out)
 		if (err || !nr)
 			continue;
 		m = module_get(s->report->modules, ref.module);
-		if (!m && symbols->function && !code_ref_is_folded(ref)) {
+		if (!m && symbols->function && !code_ref_is_folded(ref) && !library_is_function(symbols)) {
 			*out = (struct own_code){ ref, symbols, i, 0, number };
 			return 0;
 		}
@@ -197,7 +224,8 @@ static int own_look_interpreted(struct own_search *s, struct own_code *out)
 		runs_code |= library_runs_code(symbols[nr - 1].function);
 		number += (u32)nr;
 	}
-	return err ? err < 0 ? err : 0 : own_look_started(s, out);
+	err = err ? err < 0 ? err : 0 : own_look_started(s, out);
+	return err || out->symbol->function ? err : own_look_exported(s, out);
 }
 
 int own_code_find(const struct report *r, const struct report_process *p, u64 id, struct own_code *out)

@@ -59,9 +59,9 @@ struct report_process {
 	const char *const *notes;
 	size_t nr_notes;
 
-	bool is_replaced; /* it executed a program, which is another process of the report */
-	bool has_unseen;  /* calls were left out on purpose: a pause, a filter */
-	bool lacks_books; /* no census can read its allocator */
+	bool is_replaced;	   /* it executed a program, which is another process of the report */
+	bool has_unseen;	   /* calls were left out on purpose: a pause, a filter */
+	bool lacks_books, saw_few; /* no census can read its allocator; most of its calls were not seen */
 };
 
 struct report_options {

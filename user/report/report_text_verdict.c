@@ -17,8 +17,11 @@ static void doubt_line(struct text *t, const struct report_process *p)
 	if (!nr_lost)
 		return;
 	text_tone_begin(t, TONE_WARN);
-	fprintf(t->out, "not exact: %s event%s lost", human_count(nr_lost).text,
-		nr_lost == 1 ? " was" : "s were");
+	if (lost.cramped || lost.twins)
+		fputs("not exact: later calls were not seen", t->out);
+	else
+		fprintf(t->out, "not exact: %s event%s lost", human_count(nr_lost).text,
+			nr_lost == 1 ? " was" : "s were");
 	text_tone_end(t);
 	putc('\n', t->out);
 }

@@ -353,7 +353,7 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	u64 more;
 	int err;
 
-	if (IS_AGENT || !p->trend || !heap_growth(p->heap, p->trend, &g) || g.after <= g.before)
+	if (IS_AGENT || p->saw_few || !p->trend || !heap_growth(p->heap, p->trend, &g) || g.after <= g.before)
 		return 0;
 	/* Most programs grow until they end: what they would have in a minute is no news. */
 	if (p->target->is_started && p->target->has_exited && 3 * g.span_ns < short_life_ns)
@@ -371,6 +371,26 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	return err;
 }
 
+/* Few blocks were seen: what is live is known by the books of the allocator alone. */
+static void verdict_add_few(struct report_verdict *v, const struct report_process *p)
+{
+	struct heap_totals totals = heap_totals(p->heap);
+	bool has_books = p->leaks && leaks_by_books(p->leaks);
+	struct scan_sum live = { totals.live_blocks, totals.live_bytes };
+
+	if (has_books)
+		live = (struct scan_sum){ 0 };
+	for (int i = 0; has_books && i < NR_SCAN_VERDICTS; i++) {
+		live.blocks += leaks_all(p->leaks)->of[i].blocks;
+		live.bytes += leaks_all(p->leaks)->of[i].bytes;
+	}
+	if (!has_books && !live.blocks)
+		return;
+	verdict_add(v, "; ");
+	verdict_add_sum(v, p, &live);
+	verdict_add(v, has_books ? " live by the allocator's books" : " live of those seen");
+}
+
 static int verdict_add_live(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			    const struct report_row *rows, size_t nr)
 {
@@ -383,6 +403,10 @@ static int verdict_add_live(struct report_verdict *v, const struct report *r, co
 		return err;
 	verdict_unheld(v, p);
 	has_growth = v->text[used];
+	if (!IS_AGENT && p->saw_few) {
+		verdict_add_few(v, p);
+		return 0;
+	}
 	if (totals.live_blocks)
 		verdict_add(v, "; %s live in %s block%s", estimate_bytes(p->heap, totals.live_bytes).text,
 			    estimate_count(p->heap, totals.live_blocks).text,

@@ -209,8 +209,7 @@ static int leaks_read_memory(void *arg)
 	if (!IS_AGENT && err == -ENOENT && f->options->only_books)
 		scan_reason_note(
 			f->leaks->why, sizeof(f->leaks->why),
-			"because of --max-cost most of its calls are not seen, and heaptap cannot read "
-			"the books of its allocator");
+			"most of its calls were not seen, and heaptap cannot read the books of its allocator");
 	else if (err == -ENOENT)
 		err = scan_read(f->scan, f->snap);
 	return err;

@@ -280,6 +280,10 @@ static int suppress_parse_line(struct suppress_parser *p)
 		return parse_leak(p, p->line + 5);
 	if (strncmp(p->line, "ignore", 6) == 0 && isspace((unsigned char)p->line[6]))
 		return parse_ignore(p, p->line + 7 + strspn(p->line + 7, " \t"));
+	/* A report with rules in it, which somebody asked for. */
+	if (memmem(p->at, (size_t)(p->end - p->at), "Memcheck:Leak", 13))
+		return suppress_parse_complain(
+			p, p->nr_line, "no file of rules alone, as heaptap -o FILE.supp writes it", NULL);
 	return suppress_parse_complain(p, p->nr_line, "neither leak:PATTERN, ignore REGEX nor {", p->line);
 }
 

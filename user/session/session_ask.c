@@ -9,9 +9,11 @@
 #include "user/lib/unnamed_file.h"
 #include "user/session/ask.h"
 #include "user/heap/heap.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
+#include "user/session/session_ask.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
@@ -104,6 +106,34 @@ static void session_ask_sum_up(struct answering *a)
 	reply->is_found = session_has_findings(a->session, &rules);
 }
 
+static bool session_ask_has_all(const struct answering *a)
+{
+	return a->reply->has_verdict && a->request->leaks == (u32)a->session->options->verdict.leaks;
+}
+
+void session_keep_asked(struct session *s)
+{
+	s->asked_ns = 1;
+}
+
+u64 session_asked_ns(const struct session *s)
+{
+	return s->asked_ns;
+}
+
+void session_forget_asked(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (!p->is_asked)
+			continue;
+		p->is_asked = false;
+		leaks_free(p->leaks);
+		p->leaks = NULL;
+	}
+}
+
 static int scan_and_write(struct answering *a, const struct session_stopper *stopper)
 {
 	struct session *s = a->session;
@@ -130,6 +160,12 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	err = session_aside(s, session_ask_write_answer, a);
 	session_ask_sum_up(a);
 	free((void *)a->shown.allocators);
+	/* Of some kinds of blocks alone it is no answer for others. */
+	if (!IS_AGENT && s->asked_ns && session_ask_has_all(a)) {
+		a->process->is_asked = true;
+		s->asked_ns = clock_now_ns();
+		return err;
+	}
 	leaks_free(a->process->leaks);
 	a->process->leaks = NULL;
 	return err;

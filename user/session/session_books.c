@@ -13,9 +13,9 @@ void session_books_init(struct session_books *b, const struct process *p, struct
 	bool is_sampled = heap_sample_bytes(p->heap) != 0;
 
 	*b = (struct session_books){ .census = NULL };
-	if (lo->elsewhere || (!is_sampled && (!p->tuned.pace.rests || lo->books)))
+	if (lo->elsewhere || (!is_sampled && (!process_saw_few(p) || lo->books)))
 		return;
-	lo->only_books = p->tuned.pace.rests;
+	lo->only_books = process_saw_few(p);
 	if (census_lister_new(&b->census)) {
 		warn("scan: PID %d: out of memory: not judged by the books of its allocator", (int)lo->pid);
 		return;

@@ -24,7 +24,7 @@ struct session_found {
 	u32 growth;	    /* the most that a process grew, trend_permille() */
 	size_t nr_unjudged; /* processes without a verdict */
 	size_t nr_unwatched; /* processes in which nothing could be watched */
-	size_t nr_rested;    /* processes with windows because of --max-cost */
+	size_t nr_rested;    /* process_saw_few() */
 };
 
 /* Add the findings in @p, whose suppressions were applied, to @f. */

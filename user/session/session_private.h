@@ -58,7 +58,7 @@ struct session {
 	struct probe_custom *custom; /* owned */
 	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
 	u64 start_ns, start_cpu_ns;  /* the first target's probes were in; CPU time of heaptap until then */
-	u64 stop_ns;		     /* 0 = tracing continues */
+	u64 stop_ns, asked_ns;	     /* 0 = tracing continues; session_asked_ns(), 1 = kept, 0 = not */
 	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
 	bool has_lost_stacks, has_failed, has_judged;
 	const char *cut_note;		     /* why a signal left no last verdicts; NULL = none did */

@@ -95,12 +95,19 @@ struct process {
 	size_t nr_reported;
 	bool is_judged;			       /* it had a verdict: sums of the last one */
 	bool has_asked_for_books, lacks_books; /* session_lacks_books() */
+	bool is_asked;			       /* leaks are those of session_keep_asked() */
 	struct scan_sums judged;
 	char end_note[320]; /* it ended without a verdict of its last state; "" = nothing is known of that */
 };
 
 /* NULL is nothing. */
 void session_free_process(struct process *p);
+
+/* Most calls of @p were not seen: it rests, a file was left, or the code was taken out of it. */
+static inline bool process_saw_few(const struct process *p)
+{
+	return p->tuned.pace.rests || *p->tuned.left_file || p->lost.now.cramped || p->lost.now.twins;
+}
 
 /* No more events come from @p. */
 static inline bool process_is_over(const struct process *p)

@@ -17,6 +17,7 @@
 #include "user/report/report.h"
 #include "user/report/wrappers.h"
 #include "user/scan/leaks_suppress.h"
+#include "user/session/session_ask.h"
 #include "user/session/session_books.h"
 #include "user/session/session_ending.h"
 #include "user/session/session_live.h"
@@ -63,13 +64,13 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	}
 	for (int i = 0; i < NR_MISUSES; i++)
 		f->nr_misuses += wrong.of[i];
-	f->nr_rested += !IS_AGENT && p->tuned.pace.rests;
-	if ((IS_AGENT || !p->tuned.pace.rests) && heap_growth(p->heap, &p->trend, &growth) &&
+	f->nr_rested += !IS_AGENT && process_saw_few(p);
+	if ((IS_AGENT || !process_saw_few(p)) && heap_growth(p->heap, &p->trend, &growth) &&
 	    trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
 	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched ||
-	    (!IS_AGENT && p->tuned.pace.rests && !*p->leaks->books.allocator)) {
+	    (!IS_AGENT && process_saw_few(p) && !*p->leaks->books.allocator)) {
 		/* exec() frees all memory of the old program: no leak is possible. */
 		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
@@ -80,11 +81,23 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	f->lost.bytes += of[SCAN_DEFINITE].bytes;
 	f->with.blocks += of[SCAN_INDIRECT].blocks;
 	f->with.bytes += of[SCAN_INDIRECT].bytes;
-	if (IS_AGENT || !p->tuned.pace.rests || p->target->is_started)
+	if (IS_AGENT || !process_saw_few(p) || p->target->is_started)
 		return;
 	f->maybe_old.blocks +=
 		of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks - p->leaks->books.since.blocks;
 	f->maybe_old.bytes += of[SCAN_DEFINITE].bytes + of[SCAN_INDIRECT].bytes - p->leaks->books.since.bytes;
+}
+
+static const char *session_report_why_few(const struct process *p)
+{
+	if (p->lost.now.cramped)
+		return "no leak verdict: its memory is limited (RLIMIT_AS or RLIMIT_DATA), so that heaptap took its "
+		       "code out of it, and later calls were not seen: --backend bpf sees them";
+	if (p->lost.now.twins)
+		return "no leak verdict: a thread of it has the thread pointer of another, so that heaptap took its "
+		       "code out of it, and later calls were not seen: --backend bpf sees them";
+	return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
+	       "all blocks";
 }
 
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
@@ -95,10 +108,10 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return NULL;
 	if (p->target->half_watched)
 		return "no leak verdict: not all functions of one of its allocators are watched";
-	if (!IS_AGENT && p->tuned.pace.rests &&
-	    (!p->leaks || (p->leaks->has_verdict && !*p->leaks->books.allocator)))
-		return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
-		       "all blocks";
+	if (!IS_AGENT && process_saw_few(p) &&
+	    (!p->leaks ||
+	     (!*p->leaks->books.allocator && (p->leaks->has_verdict || p->leaks->err == -ENOENT))))
+		return session_report_why_few(p);
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
 	if (!process_is_over(p) && s->cut_note)
@@ -238,7 +251,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 					.reported = p->reported,
 					.nr_reported = p->nr_reported,
 					.is_replaced = p->life == PROCESS_REPLACED,
-					.has_unseen = p->tuned.has_unseen };
+					.has_unseen = p->tuned.has_unseen,
+					.saw_few = !IS_AGENT && process_saw_few(p) };
 	if (process_is_unwatched(p)) {
 		out->unwatched_help = session_explain_unwatched(s, p);
 		out->unwatched = p->unwatched;
@@ -414,8 +428,10 @@ int session_report(struct session *s)
 		}
 		err = session_span_finish(s, NULL);
 	}
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
+		session_forget_asked(s);
 		session_residence_read(s);
+	}
 	if (!err)
 		err = session_show(s, 0, outputs_write_to, s->outs);
 	if (!IS_AGENT)
@@ -527,13 +543,13 @@ int session_findings(struct session *s)
 		return -ENODATA;
 	}
 	if (!IS_AGENT && session_may_be_lost(s, &s->options->fail)) {
-		error("%s: --fail-on: no verdict: because of --max-cost most calls are not seen, and lost blocks "
+		error("%s: --fail-on: no verdict: most calls are not seen, and lost blocks "
 		      "may be older than the trace: --older-blocks yes with --leaks all counts them",
 		      s->options->command);
 		return -ENODATA;
 	}
 	if (!IS_AGENT && s->found.nr_rested && (s->options->fail.on_errors || s->options->fail.growth)) {
-		error("%s: --fail-on: no verdict: because of --max-cost most calls of %zu process%s are not seen",
+		error("%s: --fail-on: no verdict: most calls of %zu process%s are not seen",
 		      s->options->command, s->found.nr_rested, s->found.nr_rested == 1 ? "" : "es");
 		return -ENODATA;
 	}

@@ -315,6 +315,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	describe_books(n, lo);
 	leaks_free(p->leaks);
 	p->leaks = NULL;
+	p->is_asked = false;
 	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
 	if (!IS_AGENT) {
@@ -435,7 +436,7 @@ static void scan_and_record(struct session *s, struct process *p, struct session
 	if (!IS_AGENT)
 		session_note_verdict(p);
 	/* A recording has blocks of its events alone. */
-	if (p->leaks && (IS_AGENT || !p->tuned.pace.rests))
+	if (p->leaks && (IS_AGENT || !process_saw_few(p)))
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
 	progress_end();
 	control_doing(s->control, before);

@@ -123,6 +123,7 @@ static void inline_limits_leave(struct inline_target *t, const char *why)
 	if (t->in->state == INJECT_NOTHING) {
 		t->past.allocs++;
 		t->past.frees++;
+		*(t->has_twins ? &t->past.twins : &t->past.cramped) += 1;
 		t->is_leaving = true;
 		return;
 	}

@@ -599,6 +599,8 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.overwritten += ours.overwritten;
 	sum.by_probes = s->options.is_auto && !s->is_used ? 0 : ours.by_probes;
 	sum.late = ours.late;
+	sum.cramped = ours.cramped;
+	sum.twins = ours.twins;
 	/* A process that shares the memory is seen like a thread. */
 	if (!t || t->sight < INLINE_AWAITS_CODE)
 		sum.sharers = 0;

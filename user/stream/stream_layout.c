@@ -95,6 +95,7 @@ static const struct stream_field losses_fields[] = {
 	NUMBER(stream_losses, l.sharers),   NUMBER(stream_losses, l.overwritten),
 	NUMBER(stream_losses, l.tracers),   NUMBER(stream_losses, l.by_probes),
 	NUMBER(stream_losses, l.late),	    NUMBER(stream_losses, l.left_out),
+	NUMBER(stream_losses, l.cramped),   NUMBER(stream_losses, l.twins),
 };
 
 static const struct stream_field scan_fields[] = {

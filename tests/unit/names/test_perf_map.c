@@ -54,7 +54,8 @@ static void lines_of_runtimes(void **state)
 		  "3000 10 py::work:/app/w.py\n"
 		  "4000 10 Lcom/example/Main;::main\n"
 		  "5000 10 Builtin:ArrayPush\n"
-		  "6000 10 JS:~\n");
+		  "6000 10 JS:~\n"
+		  "7000 10 JS:* /app/a.js:2:13\n");
 	is_named(0x1000, "load|/app/a b.js|12");
 	is_named(0x10ff, "load|/app/a b.js|12");
 	is_unnamed(0x1100);
@@ -64,6 +65,7 @@ static void lines_of_runtimes(void **state)
 	is_named(0x4008, "Lcom/example/Main;::main||0");
 	is_named(0x5008, "Builtin:ArrayPush||0");
 	is_named(0x6008, "~||0");
+	is_named(0x7008, "(anonymous)|/app/a.js|2");
 	is_of(0x1000, "javascript");
 	is_of(0x3008, "python");
 	is_of(0x4008, "compiled");

@@ -55,6 +55,8 @@ static void names_tell_libraries(void **state)
 		/* The event loop that calls a program: with a line in node, whose own functions have none. */
 		{ { "uv__run_timers", "/deps/uv/src/timer.c", 178 }, true },
 		{ { "my_strdup_list", NULL, 0 }, false },
+		{ { "listOnTimeout", "node:internal/timers", 524 }, true },
+		{ { "listOnTimeout", "/app/timers.js", 524 }, false },
 		{ { "operator()", "/usr/include/c++/12/bits/std_thread.h", 259 }, true },
 		{ { "make_b()", "/src/b.cpp", 8 }, false },
 		{ { "(anonymous namespace)::f(int)", NULL, 0 }, false },
@@ -158,6 +160,12 @@ static void an_interpreter_allocates_for_its_code(void **state)
 	is_named(21, "remember (a.py)");
 	add_stack(22, STACK_COMPLETE, 0x110, 0x210, 0x230);
 	is_named(22, "grow (vec.h:7)");
+	/* Without symbols it has the names of what it exports. */
+	target.exe = "/usr/bin/python3.12";
+	add_stack(23, STACK_COMPLETE, 0x888, 0x889, 0x130, 0x230);
+	is_named(23, "bare (python3.12)");
+	add_stack(24, STACK_COMPLETE, 0x888, 0x230);
+	is_named(24, "python3.12+0x888");
 	assert_true(library_is_interpreter("/usr/lib/libpython3.11.so.1.0"));
 	assert_true(library_is_interpreter("/usr/lib/python3.11/lib-dynload/_ctypes.so"));
 	assert_false(library_is_interpreter("/usr/lib/python3/dist-packages/numpy/core/_multiarray.so"));
