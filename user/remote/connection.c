@@ -105,10 +105,6 @@ static int find_address(struct connection *c)
 		      command_of(c), command_of(c));
 		return -EINVAL;
 	}
-	if (o->thin && !tuning_has_filter(&o->session->tuning)) {
-		error("%s: --thin needs --min-size or --max-size", command_of(c));
-		return -EINVAL;
-	}
 	if (o->session->source.sample_bytes) {
 		error("%s: --sample: the other side traces: type heaptap serve --sample there",
 		      command_of(c));
