@@ -48,7 +48,7 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 }
 
 /*
- * Is @ev a release of a block that the client cannot know, and which it need not hear of? A bit that is set says nothing
+ * Is @ev a release of a block that the client cannot know, so that it need not travel? A bit that is set says nothing
  * sure: other addresses have it, too, and a child knows the blocks of its parent.
  */
 static bool session_forward_keeps(struct session *s, const struct process *p, const struct heap_event *ev)
