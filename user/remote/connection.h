@@ -50,9 +50,9 @@ void connection_round(struct connection *c, struct session *s, struct control *c
 
 /*
  * Take the last verdict, remove the probes over there, and take the last events, as long as something comes at least
- * each 30 s, and until a signal. @is_hurried: somebody waits for it, so the other side is left without all that if it
- * does not answer within a second, or 5 s where it is on another machine. Over a slow link what is on its way is left
- * out then, and counted over there.
+ * each 30 s, and until a signal; over a slow link without a verdict. @is_hurried: somebody waits for it, so the other
+ * side is left without all that if it does not answer within a second, or 5 s where it is on another machine. Over a
+ * slow link what is on its way is left out then, and counted over there.
  */
 void connection_stop(struct connection *c, struct session *s, bool is_hurried);
 
