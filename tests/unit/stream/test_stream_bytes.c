@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
+#include "user/lib/crc32c.h"
 #include "user/target/allocator.h"
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_write.h"
 
-/* The bytes that release 0.1.0 writes. If write_all() writes others, the format has changed. */
+/* Bytes in format 1, before there were guesses: all readers read them. */
 static const u8 wanted[] = {
 	0x89, 0x48, 0x54, 0x41, 0x50, 0x0d, 0x0a, 0x1a, 0x01, 0x00, 0x00, 0x00, 0x63, 0x18, 0x96, 0x75, 0xa6,
 	0xe2, 0xbc, 0x87, 0x4f, 0x02, 0x00, 0x00, 0x4f, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00,
@@ -210,7 +211,11 @@ static void write_all(struct written *out)
 	stream_writer_free(w);
 }
 
-/* Print the bytes as C, for @wanted above, if the format changes on purpose. */
+/* Of the bytes that are written now: if write_all() writes others, the format has changed. */
+enum { NOW_BYTES = 628 };
+static const u32 now_crc = 0x0ac231fc;
+
+/* Print the bytes as C if the format changes on purpose. */
 static void print_bytes(const struct written *w)
 {
 	for (size_t i = 0; i < w->nr; i++)
@@ -224,10 +229,10 @@ static void writes_the_same_bytes(void **state)
 
 	(void)state;
 	write_all(&w);
-	if (w.nr != sizeof(wanted) || memcmp(w.bytes, wanted, sizeof(wanted)))
+	if (w.nr != NOW_BYTES || crc32c(0, w.bytes, w.nr) != now_crc)
 		print_bytes(&w);
-	assert_int_equal(w.nr, sizeof(wanted));
-	assert_memory_equal(w.bytes, wanted, sizeof(wanted));
+	assert_int_equal(w.nr, NOW_BYTES);
+	assert_int_equal(crc32c(0, w.bytes, w.nr), now_crc);
 }
 
 struct seen {
