@@ -72,13 +72,34 @@ over_64_kbit() {
 	untouched "$TARGET"
 }
 
-@test "links: 64 kbit/s: --duration ends over there; Ctrl-C leaves out what is on its way" {
-	over_64_kbit --no-scan -t 20s
-	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
+@test "links: 64 kbit/s: --duration ends without a verdict; Ctrl-C leaves out what is on its way, counted as lost" {
+	over_64_kbit -t 5s
+	wait_for grep -q 'the link is slow, so there is no verdict; what is on its way comes' "$err"
 	kill -INT "$TAP"
 	ended "$TAP" 5 || { cat "$err"; false; }
-	grep -q 'what was still on its way is not counted' "$err"
-	jq -e .broken_off "$report"
+	grep -q 'the link is slow: what is still on its way is left out' "$err"
+	is .lost.other 0
+	[ "$(field .lost.allocs)" -gt 1000 ]
+	jq -e '.broken_off != true' "$report"
+	seen_and_lost
+	untouched "$TARGET"
+}
+
+@test "links: 64 kbit/s: after --duration all that is on its way comes, and nothing is lost" {
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=100 segment=500 rate=8000
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / -t 4s tcp://192.0.2.2:4600
+	wait_for is_watching
+	step "burst 20000"
+	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
+	ended "$TAP" 0 || { cat "$err"; false; }
+	grep -q 'the link is slow, so there is no verdict' "$err"
+	nothing_lost
+	as_counted "$BATS_TEST_TMPDIR/before"
 	untouched "$TARGET"
 }
 

@@ -23,7 +23,7 @@ AGENT_LINK := -static -no-pie -Wl,--gc-sections,-z,noseparate-code$(if $(findstr
 $(O)/heaptap-agent: $(AGENT_OBJS) user/agent/files.mk
 	@echo "  LINK    $@"
 	$(Q)$(AGENT_CC) $(AGENT_OPT) $(AGENT_LINK) -o $@.debug $(AGENT_OBJS) -Wl,-Map=$@.map -lpthread
-	$(Q)$(patsubst %gcc,%strip,$(if $(CROSS_COMPILE),$(AGENT_CC),gcc)) -o $@ $@.debug
+	$(Q)$(patsubst %gcc,%strip,$(if $(CROSS_COMPILE),$(AGENT_CC),gcc)) -R .comment -o $@ $@.debug
 
 $(AGENT_O)/%.o: %.c user/agent/agent.mk user/agent/missing.h
 	@mkdir -p $(@D)

@@ -116,10 +116,11 @@ void heap_end(struct heap *h);
 void heap_span_begin(struct heap *h);
 /* Stop counting blocks and calls that are new. Frees of blocks of the span still count. */
 void heap_span_end(struct heap *h);
-
 /* Reading. */
 const struct alloc_table *heap_functions(const struct heap *h);
 struct heap_totals heap_totals(const struct heap *h);
+/* @nr releases of unknown blocks, all so far, were counted elsewhere: the totals have them, too. */
+void heap_set_unseen_frees(struct heap *h, u64 nr);
 u64 heap_live_bytes(const struct heap *h);
 /* Point @i of live bytes over time (user/heap/timeline.h), from 0. False behind the last one. */
 bool heap_timeline(const struct heap *h, size_t i, struct timeline_point *out);

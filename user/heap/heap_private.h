@@ -71,6 +71,7 @@ struct heap {
 	bool is_past;		      /* heap_span_end() */
 	u64 outside_bytes;	      /* live bytes in blocks that are not counted */
 	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
+	u64 unseen_frees;	      /* heap_set_unseen_frees() */
 	bool is_complete;	      /* the process was seen from its start: an unknown block is no block */
 	u64 blurred[ALLOC_MAX_FNS / 64];	    /* heap_check_blur() */
 	bool (*is_own)(const void *ctx, u64 stack); /* heap_check_own(); NULL = not known */

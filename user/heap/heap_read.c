@@ -34,7 +34,15 @@ bool heap_is_pending(const struct heap *h, u32 tid, taddr_t addr)
 
 struct heap_totals heap_totals(const struct heap *h)
 {
-	return h->totals;
+	struct heap_totals totals = h->totals;
+
+	totals.unknown_frees += h->unseen_frees;
+	return totals;
+}
+
+void heap_set_unseen_frees(struct heap *h, u64 nr)
+{
+	h->unseen_frees = nr;
 }
 
 bool heap_timeline(const struct heap *h, size_t i, struct timeline_point *out)

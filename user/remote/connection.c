@@ -20,6 +20,9 @@ enum {
 	ANSWER_MS = 800,
 	FAR_ANSWER_MS = 4500,
 	SLOW_MS = 700,
+	BEHIND_MS = 300, /* the same, if the latest event is from LAG_MS ago or before */
+	LAG_MS = 1000,
+	CATCH_UP_MS = 3000, /* where nobody waits */
 	SLOW_BYTES_MS = 64, /* a link with less in a millisecond is slow */
 	CUT_MS = 3000,
 	QUEUE_BYTES = 4 << 20
@@ -105,10 +108,6 @@ static int find_address(struct connection *c)
 		      command_of(c), command_of(c));
 		return -EINVAL;
 	}
-	if (o->thin && !tuning_has_filter(&o->session->tuning)) {
-		error("%s: --thin needs --min-size or --max-size", command_of(c));
-		return -EINVAL;
-	}
 	if (o->session->source.sample_bytes) {
 		error("%s: --sample: the other side traces: type heaptap serve --sample there",
 		      command_of(c));
@@ -187,13 +186,20 @@ enum answer {
 	ANSWER_SLOW, /* it is behind much that is on its way over a slow link */
 };
 
+/* How long ago the latest event was that has come. */
+static u64 lag_ms(struct connection *c)
+{
+	return source_remote_lag_ns(c->source, 0) / 1000000;
+}
+
 /* One that is only busy with much to send may take longer, but much comes then. */
-static bool is_slow(const struct connection *c, u64 since_ms, u64 bytes)
+static bool is_slow(struct connection *c, bool is_hurried, u64 since_ms, u64 bytes)
 {
 	u64 ms = clock_now_ms() - since_ms;
+	u64 limit_ms = !is_hurried ? CATCH_UP_MS : lag_ms(c) >= LAG_MS ? BEHIND_MS : SLOW_MS;
 
 	bytes = source_remote_bytes(c->source) - bytes;
-	return !net_addr_is_local(&c->remote.link.addr) && ms >= SLOW_MS && bytes &&
+	return !net_addr_is_local(&c->remote.link.addr) && ms >= limit_ms && bytes &&
 	       bytes / ms < SLOW_BYTES_MS;
 }
 
@@ -201,7 +207,7 @@ static bool is_slow(const struct connection *c, u64 since_ms, u64 bytes)
  * Does the other side answer in time? After an interruption of some seconds, TCP waits as long again before it sends
  * once more.
  */
-static enum answer connection_ask(const struct connection *c, struct session *s)
+static enum answer connection_ask(struct connection *c, struct session *s, bool is_hurried)
 {
 	u64 limit_ms = net_addr_is_local(&c->remote.link.addr) ? ANSWER_MS : FAR_ANSWER_MS, silent_ms;
 	u64 since_ms = clock_now_ms(), bytes = source_remote_bytes(c->source);
@@ -210,7 +216,7 @@ static enum answer connection_ask(const struct connection *c, struct session *s)
 	while (source_remote_is_silent(c->source, &silent_ms)) {
 		if (silent_ms >= limit_ms)
 			return ANSWER_NONE;
-		if (is_slow(c, since_ms, bytes))
+		if (is_slow(c, is_hurried, since_ms, bytes) || control_is_stop_pending())
 			return ANSWER_SLOW;
 		if (session_poll(s))
 			break;
@@ -219,19 +225,28 @@ static enum answer connection_ask(const struct connection *c, struct session *s)
 	return ANSWER_THERE;
 }
 
+/* Bytes of all that is on its way, if those that are left are as many for the time of their events; 0 = not known. */
+static u64 estimate_rest(struct connection *c, u64 done, u64 begin_ms, u64 lag)
+{
+	u64 left = source_remote_lag_ns(c->source, begin_ms * 1000000) / 1000000;
+
+	return left < lag ? done * lag / (lag - left) : 0;
+}
+
 /*
- * Take what comes until the other side has stopped. False: nothing came for END_MS, or it took so long and somebody
- * waits, @is_hurried; or a signal came.
+ * Take what comes until the other side has stopped, or paused, @is_pause. False: nothing came for END_MS, or it took so
+ * long and somebody waits, @is_hurried; or a signal came.
  */
-static bool connection_take_rest(struct connection *c, struct session *s, bool is_hurried)
+static bool connection_take_rest(struct connection *c, struct session *s, bool is_hurried, bool is_pause)
 {
 	u64 bytes = source_remote_bytes(c->source), first = bytes, heard_ms = clock_now_ms();
+	u64 begin_ms = heard_ms, lag = lag_ms(c);
 
-	while (!session_poll(s)) {
+	while (!(is_pause && source_remote_has_paused(c->source)) && !session_poll(s)) {
 		if (source_remote_bytes(c->source) != bytes && !is_hurried)
 			heard_ms = clock_now_ms();
 		bytes = source_remote_bytes(c->source);
-		progress_bytes(bytes - first, 0);
+		progress_bytes(bytes - first, estimate_rest(c, bytes - first, begin_ms, lag));
 		if (control_is_stop_pending() || clock_now_ms() - heard_ms > END_MS)
 			return false;
 		if (source_remote_exiting(c->source))
@@ -281,7 +296,30 @@ static bool connection_finish(struct connection *c, struct session *s, bool is_h
 	if (!control_is_stop_pending()) {
 		kill_over_there(c, s);
 		source_remote_stop(c->source);
-		is_done = connection_take_rest(c, s, is_hurried);
+		is_done = connection_take_rest(c, s, is_hurried, false);
+	}
+	progress_end();
+	return is_done;
+}
+
+/*
+ * Over a slow link a verdict would come late. The trace ends over there, as a pause, so that the server can still count
+ * what Ctrl-C leaves out.
+ */
+static bool connection_catch_up(struct connection *c, struct session *s)
+{
+	bool is_done;
+
+	info("%s: the link is slow, so there is no verdict; what is on its way comes, Ctrl-C leaves it "
+	     "out",
+	     command_of(c));
+	progress_begin(command_of(c));
+	progress_phase("what is on its way comes; Ctrl-C leaves it out");
+	is_done = source_remote_pause(c->source) && connection_take_rest(c, s, false, true);
+	if (is_done) {
+		kill_over_there(c, s);
+		source_remote_stop(c->source);
+		is_done = connection_take_rest(c, s, false, false);
 	}
 	progress_end();
 	return is_done;
@@ -289,14 +327,18 @@ static bool connection_finish(struct connection *c, struct session *s, bool is_h
 
 void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
-	enum answer answer = is_hurried ? connection_ask(c, s) : ANSWER_THERE;
-	bool is_done = answer == ANSWER_THERE && connection_finish(c, s, is_hurried);
+	enum answer answer = connection_ask(c, s, is_hurried);
+	bool is_done = false;
 
+	if (answer == ANSWER_THERE || (answer == ANSWER_NONE && !is_hurried))
+		is_done = connection_finish(c, s, is_hurried);
+	else if (answer == ANSWER_SLOW && !is_hurried && !control_is_stop_pending())
+		is_done = connection_catch_up(c, s);
 	/* The server may be stopped, or the network may be cut. */
-	if (answer == ANSWER_NONE)
+	if (answer == ANSWER_NONE && is_hurried)
 		source_remote_leave(c->source,
 				    "the other side does not answer; what is known until now is reported");
-	else if (answer == ANSWER_SLOW || (!is_done && control_is_stop_pending()))
+	else if (!is_done && (answer == ANSWER_SLOW || control_is_stop_pending()))
 		connection_cut(c, s);
 	else if (!is_done)
 		source_remote_leave(c->source,

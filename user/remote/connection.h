@@ -16,7 +16,7 @@ struct connection_options {
 	const char *address;		 /* NULL = none was given */
 	char **program;			 /* the program to start over there, NULL-terminated; NULL = none */
 	const char *listen, *token_file;
-	bool discover, thin, want_kill;
+	bool discover, want_kill;
 	bool is_insecure_fine; /* TCP may leave this machine */
 	bool want_mmap, no_cpp;
 	u32 max_followed; /* as in source_remote_options */
@@ -50,9 +50,9 @@ void connection_round(struct connection *c, struct session *s, struct control *c
 
 /*
  * Take the last verdict, remove the probes over there, and take the last events, as long as something comes at least
- * each 30 s, and until a signal. @is_hurried: somebody waits for it, so the other side is left without all that if it
- * does not answer within a second, or 5 s where it is on another machine. Over a slow link what is on its way is left
- * out then, and counted over there.
+ * each 30 s, and until a signal; over a slow link without a verdict. @is_hurried: somebody waits for it, so the other
+ * side is left without all that if it does not answer within a second, or 5 s where it is on another machine. Over a
+ * slow link what is on its way is left out then, and counted over there.
  */
 void connection_stop(struct connection *c, struct session *s, bool is_hurried);
 

@@ -242,6 +242,9 @@ u64 remote_link_bytes(const struct remote_link *l)
 
 void remote_link_renew(struct remote_link *l)
 {
+	/* A copy of it, as of source_remote_farewell(), keeps it open: then the server refuses a second client. */
+	if (l->fd >= 0 && shutdown(l->fd, SHUT_RDWR))
+		debug("connect: shutdown: %s", strerror(errno));
 	remote_link_give_up(l, "");
 	l->again_ms = 0;
 }

@@ -449,6 +449,15 @@ static u64 clock_over_there(struct source *source)
 	return clock_now_ns() + (u64)s->clock.ahead_ns;
 }
 
+u64 source_remote_lag_ns(struct source *source, u64 before_ns)
+{
+	u64 now_ns = clock_over_there(source), last_ns = remote_stream_last_ns(remote_self(source)->stream);
+
+	if (before_ns)
+		now_ns -= clock_now_ns() - before_ns;
+	return last_ns && now_ns > last_ns ? now_ns - last_ns : 0;
+}
+
 /* The stream began before all of its events. */
 static u64 began_over_there(struct source *source)
 {

@@ -32,7 +32,7 @@ static int source_remote_command_fail(int err, const char *text, char *why, size
 	return err;
 }
 
-static int source_remote_command_ask(struct remote_source *s, const struct tuning *t, const struct sink *sink)
+static int source_remote_command_put(struct remote_source *s, const struct tuning *t)
 {
 	u8 data[WIRE_TUNE_LEN];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -41,9 +41,31 @@ static int source_remote_command_ask(struct remote_source *s, const struct tunin
 	wire_put_tune(&b, t);
 	s->tuning.is_refused = false;
 	err = source_remote_put(s, WIRE_TUNE, b.data, b.len);
+	s->tuning.nr_unanswered += !err;
+	return err;
+}
+
+/* The session does not hear of it: its report has no pause, because nothing comes behind this one. */
+bool source_remote_pause(struct source *source)
+{
+	struct remote_source *s = remote_self(source);
+	struct tuning t = s->tuning.now;
+
+	t.is_paused = true;
+	return s->trace.start == START_DONE && !source_remote_command_put(s, &t);
+}
+
+bool source_remote_has_paused(const struct source *source)
+{
+	return is_tuned(remote_self(source));
+}
+
+static int source_remote_command_ask(struct remote_source *s, const struct tuning *t, const struct sink *sink)
+{
+	int err = source_remote_command_put(s, t);
+
 	if (err)
 		return err;
-	s->tuning.nr_unanswered++;
 	err = source_remote_wait(s, sink, false, ANSWER_MS, is_tuned);
 	if (err || (s->trace.start == START_DONE && !s->tuning.nr_unanswered))
 		return err;

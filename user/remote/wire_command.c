@@ -5,11 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+enum { FLAG_PAUSED = 1, FLAG_THIN = 2 };
 enum { FLAG_MMAP = 1, FLAG_NO_CPP = 2, FLAG_EXIT_SCAN = 4 };
 
 static void put_tuning(struct wire_body *b, const struct tuning *t)
 {
-	wire_put_number(b, t->is_paused, 1);
+	wire_put_number(b, (t->is_paused ? FLAG_PAUSED : 0) | (t->is_thin ? FLAG_THIN : 0), 1);
 	wire_put_number(b, t->depth, 1);
 	wire_put_number(b, t->min_size, 8);
 	wire_put_number(b, t->max_size, 8);
@@ -19,11 +20,12 @@ static int get_tuning(struct wire_view *v, struct tuning *t)
 {
 	u64 flags = wire_get_number(v, 1);
 
-	t->is_paused = flags;
+	t->is_paused = flags & FLAG_PAUSED;
+	t->is_thin = flags & FLAG_THIN;
 	t->depth = wire_get_number(v, 1);
 	t->min_size = wire_get_number(v, 8);
 	t->max_size = wire_get_number(v, 8);
-	return v->is_bad || flags > 1 || !tuning_is_sane(t) ? -EPROTO : 0;
+	return v->is_bad || flags > (FLAG_PAUSED | FLAG_THIN) || !tuning_is_sane(t) ? -EPROTO : 0;
 }
 
 void wire_put_tune(struct wire_body *b, const struct tuning *t)

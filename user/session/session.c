@@ -516,6 +516,7 @@ void session_free(struct session *s)
 	free(s->custom);
 	free(s->marks.list);
 	free(s->forward.ends);
+	free(s->forward.sent);
 	session_lend_end(s);
 	free(s->left);
 	alloc_table_free(s->fns);

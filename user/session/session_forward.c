@@ -19,7 +19,7 @@
 #include "user/session/session_tune.h"
 #include "user/stream/stream_record.h"
 
-enum { FLUSH_NS = 100 * 1000 * 1000 };
+enum { FLUSH_NS = 100 * 1000 * 1000, SENT_BITS = IS_AGENT ? 19 : 23 };
 
 u64 session_forward_id(const struct session *s)
 {
@@ -48,6 +48,28 @@ static void session_forward_count(const struct heap_event *ev, u64 *allocs, u64 
 	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
 }
 
+/*
+ * Is @ev a release of a block that the client cannot know, so that it need not travel? A bit that is set says nothing
+ * sure: other addresses have it, too, and a child knows the blocks of its parent.
+ */
+static bool session_forward_keeps(struct session *s, const struct process *p, const struct heap_event *ev)
+{
+	const u64 nr = ev->addr * 0x9e3779b97f4a7c15ULL >> (64 - SENT_BITS);
+	const u8 bit = 1 << nr % 8;
+
+	if (!s->forward.sent || !ev->addr)
+		return false;
+	if (ev->h.kind != EVENT_FREE) {
+		s->forward.sent[nr / 8] |= bit;
+		return false;
+	}
+	/* In a program that was seen from its start, and whole, such a release is an error of the program. */
+	if (p->target->is_started && !tuning_has_filter(&s->tuned.now))
+		return false;
+	return !(s->forward.sent[nr / 8] & bit) && !(ev->h.flags & ~EVENT_TEMPORARY) &&
+	       alloc_fn(s->fns, ev->h.fn)->kind == ALLOC_FREE;
+}
+
 /* Heap events leave room for the records that explain them. */
 int session_forward_event(struct session *s, struct process *p, const struct heap_event *ev)
 {
@@ -58,6 +80,10 @@ int session_forward_event(struct session *s, struct process *p, const struct hea
 	p->nr_events++;
 	p->nr_reallocs += ev->h.kind == EVENT_REALLOC_BEGIN;
 	p->nr_reallocs -= ev->h.kind == EVENT_REALLOC_END && p->nr_reallocs;
+	if (session_forward_keeps(s, p, ev)) {
+		p->tuned.nr_unseen_frees++;
+		return 0;
+	}
 	if (recorder_filled(s->recorder) >= 6) {
 		session_forward_count(ev, &p->lost.unsent.allocs, &p->lost.unsent.frees);
 		return 0;
@@ -218,6 +244,8 @@ int session_forward_connect(struct session *s, const struct forward_received *ha
 {
 	if (!s->forward.lending)
 		session_drop_ended(s, 0, false);
+	if (s->tuned.now.is_thin && !s->forward.sent)
+		s->forward.sent = calloc(1, 1U << (SENT_BITS - 3));
 	recorder_connect(s->recorder, session_backend(s), s->start_ns, clock_now_ns());
 	tell_ends_again(s, had);
 	for (size_t i = 0; i < s->nr_processes; i++)

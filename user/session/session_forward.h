@@ -75,7 +75,8 @@ struct forwarding {
 	size_t nr_ends;
 	u64 nr_told_ends; /* STREAM_EXIT that were written, over all streams */
 	u64 flushed_ns;
-	bool misses_stacks;	 /* some stacks were not sent */
+	bool misses_stacks; /* some stacks were not sent */
+	u8 *sent; /* owned; bits of addresses whose blocks may have been sent; NULL = all releases are sent */
 	struct lending *lending; /* owned; the process whose blocks a client sends, NULL = none */
 };
 

@@ -34,6 +34,8 @@ static struct losses session_losses_whole(const struct session *s, const struct 
 	l.other += p->lost.own_before.other + s->backlog.nr_dropped + p->lost.nr_unplaced;
 	if (!session_told(s) && !s->is_replayed)
 		l.left_out = p->lost.own_before.left_out + p->tuned.nr_left_out;
+	if (s->forward.sent)
+		l.unseen_frees = p->lost.own_before.unseen_frees + p->tuned.nr_unseen_frees;
 	return l;
 }
 
@@ -79,8 +81,10 @@ void session_read_losses(struct session *s, struct process *p)
 		return;
 	now = session_source_losses(s, p);
 	tell_losses(s, p, &now, 0);
-	if (session_told(s) || s->is_replayed)
+	if (session_told(s) || s->is_replayed) {
 		p->tuned.nr_left_out = now.left_out - p->lost.before.left_out;
+		heap_set_unseen_frees(p->heap, now.unseen_frees - p->lost.before.unseen_frees);
+	}
 	p->lost.now = now;
 	losses_sub(&p->lost.now, &p->lost.before);
 	/* The heap has repaired lost frees that later events proved. */

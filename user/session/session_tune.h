@@ -49,8 +49,9 @@ struct process_pauses {
 
 struct process_tuned {
 	struct process_pauses pauses;
-	u64 nr_left_out; /* allocations, by the filter */
-	bool has_unseen; /* there may be live blocks whose allocation was not seen */
+	u64 nr_left_out;     /* allocations, by the filter */
+	u64 nr_unseen_frees; /* that were not sent, because their blocks were not */
+	bool has_unseen;     /* there may be live blocks whose allocation was not seen */
 	struct process_pace pace;
 	char left_file[128]; /* its calls there are not seen any more: session_leave_file(); "" = none */
 	char notes[4][320];

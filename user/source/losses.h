@@ -17,8 +17,9 @@ struct losses {
 	u64 late;      /* programs that it executed, of which first calls, or all, were not seen */
 	u64 left_out; /* allocations that pass no filter (struct tuning); no loss, but counted like one */
 	u64 cramped; /* programs of it whose code was taken out, as their memory is limited: later calls are unseen */
-	u64 twins;   /* or because two of their threads have one thread pointer */
-	u64 tracers; /* 1: a program that is not heaptap traced it by ptrace when its trace began */
+	u64 twins;	  /* or because two of their threads have one thread pointer */
+	u64 unseen_frees; /* of blocks that the host never heard of, kept by serve for --thin; no loss */
+	u64 tracers;	  /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };
 
 /* Add all of @l to @to; and take it off again: of a number from outside that is less, nothing is left. */

@@ -6,6 +6,7 @@
 
 struct tuning {
 	bool is_paused; /* calls are not seen */
+	bool is_thin;	/* serve keeps releases of blocks of which it has sent no allocation */
 	u32 depth;	/* frames per stack, 0 = none */
 	/* Bytes. Allocations outside are left out; releases are not, as their size is not known. max 0 = no limit. */
 	u64 min_size, max_size;

@@ -28,7 +28,7 @@
 enum {
 	STREAM_MAGIC_LEN = 8,
 	STREAM_PREAMBLE_LEN = 16,
-	STREAM_MAJOR = 1, /* a reader refuses other numbers */
+	STREAM_MAJOR = 2, /* a reader refuses larger numbers; 1 had no guesses of addresses */
 	STREAM_MINOR = 0, /* with larger numbers, a reader skips unknown records and fields */
 	STREAM_HEADER_LEN = 20,
 };
@@ -63,7 +63,8 @@ enum stream_chunk_flag {
  *	byte        op: enum stream_op, then enum stream_op_flag
  *	varint      time since the record before it, in units of 2^time_shift ns (STREAM_HELLO)
  *	[varint]    OP_THREAD: number of its thread's context
- *	varint      address. OP_RECENT: distance in the list of recent addresses, from 1 (the last). Without: zigzag
+ *	varint      address. OP_RECENT: distance in the list of recent addresses, from 1 (the last); 0, with OP_ALLOC:
+ *		    the one that the size makes likely (user/stream/stream_guess.h). Without: zigzag
  *		    difference to the address before, in units of 8 bytes
  *	[varint]    OP_STACK: stack, 0 none, 1 lost, else number of a STREAM_STACK. Without: the stack that followed
  *		    the last stack of this thread the last time; frees and other events apart; at first none
@@ -122,6 +123,7 @@ enum stream_kind {
 	STREAM_SCAN_END,
 	STREAM_MARK, /* a moment with a name */
 	STREAM_END,  /* the last record */
+	STREAM_FORGET, /* guesses of addresses begin anew, because readers may begin here; readers do not hand it out */
 	NR_STREAM_RECORDS,
 
 	STREAM_EVENT = 63, /* not in the stream: readers hand out heap events with this kind */

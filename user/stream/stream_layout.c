@@ -88,14 +88,23 @@ static const struct stream_field life_fields[] = {
 };
 
 static const struct stream_field losses_fields[] = {
-	NUMBER(stream_losses, pid),	    NUMBER(stream_losses, flags),
-	NUMBER(stream_losses, l.allocs),    NUMBER(stream_losses, l.frees),
-	NUMBER(stream_losses, l.stacks),    NUMBER(stream_losses, l.other),
-	NUMBER(stream_losses, l.abandoned), NUMBER(stream_losses, l.unfollowed),
-	NUMBER(stream_losses, l.sharers),   NUMBER(stream_losses, l.overwritten),
-	NUMBER(stream_losses, l.tracers),   NUMBER(stream_losses, l.by_probes),
-	NUMBER(stream_losses, l.late),	    NUMBER(stream_losses, l.left_out),
-	NUMBER(stream_losses, l.cramped),   NUMBER(stream_losses, l.twins),
+	NUMBER(stream_losses, pid),
+	NUMBER(stream_losses, flags),
+	NUMBER(stream_losses, l.allocs),
+	NUMBER(stream_losses, l.frees),
+	NUMBER(stream_losses, l.stacks),
+	NUMBER(stream_losses, l.other),
+	NUMBER(stream_losses, l.abandoned),
+	NUMBER(stream_losses, l.unfollowed),
+	NUMBER(stream_losses, l.sharers),
+	NUMBER(stream_losses, l.overwritten),
+	NUMBER(stream_losses, l.tracers),
+	NUMBER(stream_losses, l.by_probes),
+	NUMBER(stream_losses, l.late),
+	NUMBER(stream_losses, l.left_out),
+	NUMBER(stream_losses, l.cramped),
+	NUMBER(stream_losses, l.twins),
+	NUMBER(stream_losses, l.unseen_frees),
 };
 
 static const struct stream_field scan_fields[] = {

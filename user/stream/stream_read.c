@@ -360,6 +360,10 @@ static int take_record(struct stream_reader *r, u8 kind, const u8 *body, size_t 
 		return stream_read_damaged(r, "it does not begin with who wrote it");
 	if (kind == STREAM_CONTEXT)
 		return read_context(r, body, body + len);
+	if (kind == STREAM_FORGET) {
+		memset(r->state.guess, 0, sizeof(*r->state.guess));
+		return 0;
+	}
 	if (kind == STREAM_STACK)
 		return stream_read_stack(r, body, body + len);
 	if (!layout) {
@@ -391,12 +395,16 @@ static int read_record(struct stream_reader *r)
 	return take_record(r, kind, body, len);
 }
 
-static bool read_addr(struct stream_reader *r, u8 op)
+/* False on damage. *@is_guess: it follows from the size, which comes later. */
+static bool read_addr(struct stream_reader *r, u8 op, bool *is_guess)
 {
 	u64 value = 0, addr;
 
 	if (!cursor_get(r->columns[stream_addr_column(op)], &value))
 		return false;
+	*is_guess = (op & (OP_RECENT | 7)) == (OP_RECENT | OP_ALLOC) && !value;
+	if (*is_guess)
+		return true;
 	addr = r->state.addr + (unzigzag(value) << 3);
 	if (op & OP_RECENT && !stream_state_recent(&r->state, value, &addr))
 		return false;
@@ -446,6 +454,7 @@ static bool read_short(struct stream_reader *r, u8 op, struct heap_event *ev)
 						 [OP_REALLOC_END] = EVENT_REALLOC_END };
 	u64 time = 0, context = r->state.context;
 	struct stream_context *c;
+	bool is_guess = false;
 
 	ev->h.kind = kinds[op & 7];
 	ev->h.flags = (op & 7) == OP_FREE_TEMPORARY ? EVENT_TEMPORARY : 0;
@@ -453,7 +462,7 @@ static bool read_short(struct stream_reader *r, u8 op, struct heap_event *ev)
 		return false;
 	if (op & OP_THREAD && !cursor_get(r->columns[STREAM_COLUMN_CONTEXTS], &context))
 		return false;
-	if (context >= STREAM_MAX_THREADS || !read_addr(r, op))
+	if (context >= STREAM_MAX_THREADS || !read_addr(r, op, &is_guess))
 		return false;
 	r->state.time += time;
 	r->state.context = (u32)context;
@@ -470,7 +479,13 @@ static bool read_short(struct stream_reader *r, u8 op, struct heap_event *ev)
 		ev->old_addr = ev->addr;
 		ev->addr = 0;
 	}
-	return read_rest(r, op, ev);
+	if (!read_rest(r, op, ev))
+		return false;
+	if (is_guess) {
+		ev->addr = stream_guess_addr(r->state.guess, ev->size);
+		stream_state_add_addr(&r->state, ev->addr);
+	}
+	return true;
 }
 
 static bool read_full(struct stream_reader *r, u8 op, struct heap_event *ev)
@@ -670,7 +685,7 @@ static int read_preamble(struct stream_reader *r)
 		return stream_read_fail(r, -EBADMSG, "is no recording of heaptap");
 	if (le32_get(p + 12) != crc32c(0, p, 12))
 		return stream_read_fail(r, -EBADMSG, "its first 16 bytes are damaged");
-	if (le16_get(p + 8) != STREAM_MAJOR)
+	if (!le16_get(p + 8) || le16_get(p + 8) > STREAM_MAJOR)
 		return stream_read_fail(
 			r, -EPROTONOSUPPORT, "is in format %u, this heaptap reads format %d: use a %s one",
 			le16_get(p + 8), STREAM_MAJOR, le16_get(p + 8) > STREAM_MAJOR ? "newer" : "older");

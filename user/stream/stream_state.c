@@ -12,7 +12,8 @@ int stream_state_init(struct stream_state *s)
 {
 	s->stacks = NULL;
 	s->max_stacks = 0;
-	if (array_reserve(s->stacks, s->max_stacks, STACK_FIRST_ID))
+	s->guess = IS_AGENT ? NULL : malloc(sizeof(*s->guess));
+	if ((!IS_AGENT && !s->guess) || array_reserve(s->stacks, s->max_stacks, STACK_FIRST_ID))
 		return -ENOMEM;
 	stream_state_reset(s);
 	return 0;
@@ -21,9 +22,13 @@ int stream_state_init(struct stream_state *s)
 void stream_state_reset(struct stream_state *s)
 {
 	struct stream_stack *stacks = s->stacks;
+	struct stream_guess *guess = s->guess;
 	size_t max_stacks = s->max_stacks;
 
 	memset(s, 0, sizeof(*s));
+	s->guess = guess;
+	if (!IS_AGENT)
+		memset(guess, 0, sizeof(*guess));
 	s->stacks = stacks;
 	s->max_stacks = max_stacks;
 	s->nr_stacks = STACK_FIRST_ID;
@@ -35,6 +40,8 @@ void stream_state_fini(struct stream_state *s)
 {
 	free(s->stacks);
 	s->stacks = NULL;
+	free(s->guess);
+	s->guess = NULL;
 }
 
 int stream_state_add_stack(struct stream_state *s, u64 id)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bpf/event.h"
+#include "user/stream/stream_guess.h"
 #include "user/stream/stream_record.h"
 
 /* A thread, by its number in the stream. */
@@ -35,6 +36,7 @@ struct stream_state {
 	u64 nr_recent;		      /* addresses of short events so far */
 	u64 recent[STREAM_NR_RECENT]; /* the last of them; in a ring */
 	struct stream_stack *stacks;  /* owned */
+	struct stream_guess *guess;   /* owned; NULL in the agent, which guesses nothing */
 	size_t nr_stacks, max_stacks; /* STACK_NONE and STACK_LOST included */
 };
 
@@ -76,6 +78,8 @@ static inline void stream_state_end_event(struct stream_state *s, const struct h
 {
 	struct stream_context *c = &s->contexts[s->context];
 
+	if (!IS_AGENT)
+		stream_guess_learn(s->guess, ev);
 	c->has_begun = ev->h.kind == EVENT_REALLOC_BEGIN;
 	if (!c->has_begun)
 		return;

@@ -114,31 +114,6 @@ void stream_writer_restart(struct stream_writer *w)
 	memset(w->has_fn, 0, sizeof(w->has_fn));
 }
 
-int stream_cut(struct stream_writer *w, struct stream_cut *out)
-{
-	struct stream_state *s = &w->state;
-	int err = stream_flush(w);
-
-	if (err)
-		return err;
-	/* No reader has these values, so all fields are written until both ends know them again. */
-	for (size_t i = 0; i < s->nr_stacks; i++) {
-		s->stacks[i].fn[0] = s->stacks[i].fn[1] = FORGOTTEN_FN;
-		s->stacks[i].next[0] = s->stacks[i].next[1] = FORGOTTEN_STACK;
-	}
-	memset(s->contexts, 0, sizeof(s->contexts));
-	s->context = 0;
-	w->nr_contexts = 0;
-	w->has_context = false;
-	memset(w->context_of, 0, sizeof(w->context_of));
-	memset(w->seen, 0, sizeof(w->seen));
-	w->first_recent = s->nr_recent;
-	w->first_stack = (u32)s->nr_stacks;
-	w->nr_ips = 0;
-	*out = (struct stream_cut){ .time = s->time, .addr = s->addr, .nr_stacks = s->nr_stacks };
-	return 0;
-}
-
 static int stream_write_hand_out(struct stream_writer *w, const void *data, size_t len)
 {
 	if (!w->err)
@@ -263,6 +238,34 @@ static int close_record(struct stream_writer *w, u8 kind, const u8 *end)
 	p = varint_put(p, len);
 	memmove(p, body, len);
 	return end_record(w, p + len);
+}
+
+int stream_cut(struct stream_writer *w, struct stream_cut *out)
+{
+	struct stream_state *s = &w->state;
+	int err = stream_flush(w);
+
+	if (err)
+		return err;
+	/* No reader has these values, so all fields are written until both ends know them again. */
+	for (size_t i = 0; i < s->nr_stacks; i++) {
+		s->stacks[i].fn[0] = s->stacks[i].fn[1] = FORGOTTEN_FN;
+		s->stacks[i].next[0] = s->stacks[i].next[1] = FORGOTTEN_STACK;
+	}
+	memset(s->contexts, 0, sizeof(s->contexts));
+	s->context = 0;
+	w->nr_contexts = 0;
+	w->has_context = false;
+	memset(w->context_of, 0, sizeof(w->context_of));
+	memset(w->seen, 0, sizeof(w->seen));
+	w->first_recent = s->nr_recent;
+	w->first_stack = (u32)s->nr_stacks;
+	w->nr_ips = 0;
+	if (!IS_AGENT)
+		memset(s->guess, 0, sizeof(*s->guess));
+	err = close_record(w, STREAM_FORGET, begin_record(w) + HEAD_ROOM);
+	*out = (struct stream_cut){ .time = s->time, .addr = s->addr, .nr_stacks = s->nr_stacks };
+	return err;
 }
 
 int stream_write(struct stream_writer *w, enum stream_kind kind, const void *rec)
@@ -465,9 +468,10 @@ static bool stream_write_shorten(const struct stream_writer *w, const struct hea
 	return out->is_of_begin || (!ev->old_addr && out->stack);
 }
 
-/* Write the address in the shorter of two ways. Returns the flag of that way. */
-static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
+/* Write the address of @ev in the shortest of three ways. Returns the flag of that way. */
+static u8 put_addr(struct stream_writer *w, u8 **p, const struct heap_event *ev, const struct short_event *s)
 {
+	const u64 addr = s->addr;
 	u32 *seen = &w->seen[stream_write_hash(addr, SEEN_BITS)];
 	u64 delta = zigzag((u64)((s64)(addr - w->state.addr) >> 3));
 	u64 distance = (u32)w->state.nr_recent - *seen, recent;
@@ -477,6 +481,10 @@ static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
 	    stream_state_recent(&w->state, distance, &recent) && recent == addr &&
 	    varint_len(distance) <= varint_len(delta)) {
 		delta = distance;
+		flag = OP_RECENT;
+	}
+	if (!IS_AGENT && s->op == OP_ALLOC && stream_guess_addr(w->state.guess, ev->size) == addr) {
+		delta = 0;
 		flag = OP_RECENT;
 	}
 	*p = varint_put(*p, delta);
@@ -511,7 +519,7 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 		*op |= OP_THREAD;
 		p = varint_put(p, w->state.context);
 	}
-	*op |= put_addr(w, &p, s->addr);
+	*op |= put_addr(w, &p, ev, s);
 	if (s->is_of_begin)
 		return end_record(w, p);
 	/* OP_REALLOC_END without OP_STACK takes its fields from the beginning. */

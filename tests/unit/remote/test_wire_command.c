@@ -16,8 +16,9 @@ static u8 data[WIRE_START_MAX];
 static void fill(void)
 {
 	memset(&start, 0, sizeof(start));
-	start.tuning =
-		(struct tuning){ .is_paused = true, .depth = 127, .min_size = 16, .max_size = 1ULL << 40 };
+	start.tuning = (struct tuning){
+		.is_paused = true, .is_thin = true, .depth = 127, .min_size = 16, .max_size = 1ULL << 40
+	};
 	start.want_mmap = start.wants_exit_scan = true;
 	start.resume_id = 0x1122334455667788;
 	start.max_followed = 77;

@@ -75,7 +75,7 @@ static struct heap_event any_event(struct stream_writer *w, u32 *seed, u64 now)
 {
 	static const u8 kinds[] = { EVENT_ALLOC, EVENT_ALLOC, EVENT_FREE, EVENT_REALLOC_BEGIN,
 				    EVENT_REALLOC_END };
-	static u64 begun[NR_THREADS];
+	static u64 begun[NR_THREADS], freed[2];
 	u32 thread = (u32)rand_r(seed) % NR_THREADS;
 	struct heap_event ev = { .h = { .kind = kinds[rand_r(seed) % 5], .pid = 5, .tid = 5 + thread },
 				 .time_ns = now };
@@ -88,8 +88,13 @@ static struct heap_event any_event(struct stream_writer *w, u32 *seed, u64 now)
 		ev.old_addr = begun[thread] = 0x10000 + 16 * (u64)(rand_r(seed) % 500);
 	else
 		ev.addr = 0x10000 + 16 * (u64)(rand_r(seed) % 500);
-	if (ev.h.kind == EVENT_FREE)
+	if (ev.h.kind == EVENT_FREE) {
 		ev.size = 0;
+		freed[1] = freed[0];
+		freed[0] = ev.addr;
+	} else if (ev.h.kind == EVENT_ALLOC && rand_r(seed) % 2) {
+		ev.addr = freed[rand_r(seed) % 2];
+	}
 	stack.id = ev.stack;
 	for (u32 i = 0; i < 3; i++)
 		stack.ips[i] = 0x400000 + ev.stack * (i < 2) * 16;

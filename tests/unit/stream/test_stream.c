@@ -687,7 +687,7 @@ static void strange_starts(void **state)
 	preamble[8] = STREAM_MAJOR + 1;
 	le32_put(preamble + 12, crc32c(0, preamble, 12));
 	assert_int_equal(try_start(preamble, 16, why), -EPROTONOSUPPORT);
-	assert_string_equal(why, "is in format 2, this heaptap reads format 1: use a newer one");
+	assert_string_equal(why, "is in format 3, this heaptap reads format 2: use a newer one");
 	preamble[8] = STREAM_MAJOR;
 	preamble[10] = 77;
 	le32_put(preamble + 12, crc32c(0, preamble, 12));
