@@ -36,7 +36,7 @@ enum {
 #define ENTRY_GUARD   (1ULL << 58)
 #define ENTRY_WATCHED (1ULL << 57)
 
-/* Before Linux 4.2 all entries have both bits, as part of the page's size: 12 to 14 from bit 55 on. A guard is not watched. */
+/* Before Linux 4.2 all entries have both: from bit 55 on they say the size of a page, 12 to 14. No guard is watched. */
 static inline bool entry_is_guard(u64 entry)
 {
 	return (entry & (ENTRY_GUARD | ENTRY_WATCHED)) == ENTRY_GUARD;

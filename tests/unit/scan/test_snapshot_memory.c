@@ -85,7 +85,7 @@ static void may_hang(size_t len)
 	pthread_mutex_unlock(&hang);
 }
 
-/* What Linux 3.10 would have read there. */
+/* Entries as Linux 3.10 has them. */
 static void make_old(int fd, u64 *entries, ssize_t len)
 {
 	char link[32], path[32] = "";
