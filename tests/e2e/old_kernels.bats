@@ -113,6 +113,17 @@ works_without() {
 	works_without all
 }
 
+# bats test_tags=full
+@test "old kernels: calls that a thread of another process should make: the missing request is named (E4)" {
+	needs_target spin-static
+	start "$T/spin-static" 1
+	without PTRACE_SIGMASK,bpf "$HEAPTAP"
+	run "$HEAPTAP" attach --backend inline -t 1s "$PID"
+	[[ $output == *'memory cannot be mapped in it: PTRACE_GETSIGMASK is not there (Linux 3.11)'* ]]
+	run -0 "$HEAPTAP" scan --snapshot fork "$PID"
+	[[ $output == *'it cannot be copied: PTRACE_GETSIGMASK is not there (Linux 3.11)'*'no leaks'* ]]
+}
+
 # in_read_only DIRECTORIES COMMAND...: nothing can be written in these
 in_read_only() {
 	unshare -m bash -c 'for d in $1; do mount --bind "$d" "$d" && mount -o remount,ro,bind "$d"; done; exec "${@:2}"' bash "$@"
