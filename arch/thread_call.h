@@ -43,7 +43,8 @@ int thread_call_find_in(taddr_t *insn, pid_t tid, taddr_t start, taddr_t end) __
 
 /*
  * Prepare @tid. -EBUSY if its registers may not change now: it runs a restartable sequence (rseq(2)). -ENOTSUP for
- * another CPU; -ENOTTY for an old kernel; -EPERM for a seccomp filter that cannot be suspended; -ESRCH if it has ended. Nothing has changed then.
+ * another CPU; -ENOTTY for an old kernel; -EPERM for a seccomp filter that cannot be suspended; -ESRCH if it has ended.
+ * Nothing has changed then.
  */
 int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn) __must_check;
 
