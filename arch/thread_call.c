@@ -158,14 +158,25 @@ static bool ask_place(pid_t tid, enum call_stop *out)
 	return true;
 }
 
+/* A kernel answers by EIO to requests that it does not know. */
+static int get_mask(struct thread_call *c)
+{
+	if (!ptrace(PTRACE_GETSIGMASK, c->tid, sizeof(c->mask), &c->mask))
+		return 0;
+	return errno == EIO ? -ENOTTY : -errno;
+}
+
+const char *thread_call_reason(int err)
+{
+	return err == -ENOTTY ? NO_SIGNAL_MASK : strerror(-err);
+}
+
 static int block_signals(struct thread_call *c)
 {
 	u64 all = UINT64_MAX;
+	int err = get_mask(c);
 
-	if (ptrace(PTRACE_GETSIGMASK, c->tid, sizeof(c->mask), &c->mask) ||
-	    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(all), &all))
-		return -errno;
-	return 0;
+	return !err && ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(all), &all) ? -errno : err;
 }
 
 /* Let the thread run until its next stop. 0 and its status, or -ESRCH. */
@@ -404,8 +415,8 @@ int thread_call_begin_safe(struct thread_call *c, pid_t tid, const struct inject
 	*c = (struct thread_call){ .tid = tid, .insn = back->insn, .is_held = true, .back = *back };
 	if (!err)
 		err = read_regs(c);
-	if (!err && ptrace(PTRACE_GETSIGMASK, tid, sizeof(c->mask), &c->mask))
-		err = -errno;
+	if (!err)
+		err = get_mask(c);
 	if (!err)
 		err = write_frame(c, stack);
 	return err ? err : enter_frame(c);

@@ -38,11 +38,18 @@ struct thread_request {
 /* Find an instruction that carries out a system call in code of @tid. 0; -ENOENT; -ENOTSUP on this CPU; or -errno. */
 int thread_call_find_in(taddr_t *insn, pid_t tid, taddr_t start, taddr_t end) __must_check;
 
+/* -ENOTTY of the functions that begin a call. */
+#define NO_SIGNAL_MASK "PTRACE_GETSIGMASK is not there (Linux 3.11)"
+
 /*
  * Prepare @tid. -EBUSY if its registers may not change now: it runs a restartable sequence (rseq(2)). -ENOTSUP for
- * another CPU; -EPERM for a seccomp filter that cannot be suspended; -ESRCH if it has ended. Nothing has changed then.
+ * another CPU; -ENOTTY for an old kernel; -EPERM for a seccomp filter that cannot be suspended; -ESRCH if it has ended.
+ * Nothing has changed then.
  */
 int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn) __must_check;
+
+/* Why a call could not be begun, for a message. */
+const char *thread_call_reason(int err);
 
 /*
  * As thread_call_begin(), for a thread that the caller holds in a ptrace stop of any kind, with ptrace options of its

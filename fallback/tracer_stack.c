@@ -24,7 +24,8 @@ static int tracer_stack_load(struct memory_copy *piece, const struct tracer_proc
 	piece->start = addr & ~7ULL;
 	from = (struct iovec){ .iov_base = (void *)(uintptr_t)piece->start, .iov_len = to.iov_len };
 	nr = process_vm_readv(p->pid, &to, 1, &from, 1, 0);
-	if (nr < 0 && errno != EFAULT)
+	/* Before Linux 3.15 the call reads all or nothing, and the stack may end before. */
+	if (nr < 0)
 		nr = pread(p->mem_fd, piece->bytes, sizeof(piece->bytes), (off_t)piece->start);
 	piece->size = nr > 0 ? (size_t)nr : 0;
 	return nr > 0 ? 0 : -EFAULT;

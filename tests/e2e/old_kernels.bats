@@ -99,8 +99,29 @@ works_without() {
 	as_told allocs live
 }
 
+@test "old kernels: memory and pagemap are read as before Linux 3.15 and 4.2 (E4, H1)" {
+	needs_target leak-static
+	# Without a random gap and much of an environment, less than a page lies between the frame of main() and the stack's end.
+	report=$BATS_TEST_TMPDIR/report.json
+	env -i PATH="$PATH" LD_PRELOAD="$T/libold.so" setarch -R "$HEAPTAP" run -b ptrace -o "$report" -- "$T/leak-static"
+	has_verdict
+	is .scan.definite.blocks 32
+	nothing_lost
+}
+
 @test "old kernels: all system calls since 3.10 are missing (E4)" {
 	works_without all
+}
+
+# bats test_tags=full
+@test "old kernels: calls that a thread of another process should make: the missing request is named (E4)" {
+	needs_target spin-static
+	start "$T/spin-static" 1
+	without PTRACE_SIGMASK,bpf "$HEAPTAP"
+	run "$HEAPTAP" attach --backend inline -t 1s "$PID"
+	[[ $output == *'memory cannot be mapped in it: PTRACE_GETSIGMASK is not there (Linux 3.11)'* ]]
+	run -0 "$HEAPTAP" scan --snapshot fork "$PID"
+	[[ $output == *'it cannot be copied: PTRACE_GETSIGMASK is not there (Linux 3.11)'*'no leaks'* ]]
 }
 
 # in_read_only DIRECTORIES COMMAND...: nothing can be written in these

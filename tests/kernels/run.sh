@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# run.sh BUILD_DIR [CELL...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh there;
-# for another CPU heaptap is built first, with the distribution's cross compiler, which must be there.
+# run.sh BUILD_DIR [CELL|NAME=IMAGE...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh
+# there; for another CPU heaptap is built first, with the distribution's cross compiler, which must be there. A kernel
+# image of your own, for x86_64, is traced by ptrace.
 # TAP; a cell that cannot get its kernel is skipped. What a guest said is in BUILD_DIR/kernels/CELL.log.
 # HEAPTAP_TESTS=REGEX chooses tests (guest.sh), RECORD=1 writes results into doc/tested.md, HEAPTAP_SILENCE=SECONDS is how
 # long a guest may say nothing (machine.sh).
@@ -147,17 +148,17 @@ prepare() {
 
 # One cell: its TAP lines are in CELL.tap, or in CELL.skip why there are none; what its guest said is in CELL.log.
 run_cell() {
-	local name=$1 suite=$2 arch=$3 package=$4 image
+	local name=$1 suite=$2 arch=$3 package=$4 image=
 	local words="${HEAPTAP_TESTS:+HEAPTAP_TESTS=$HEAPTAP_TESTS} ${5:+HEAPTAP_BACKEND=$5}"
 	rm -f "$WORK/$name".{log,skip,tap}
 	if [ -e "$WORK/$arch.missing" ]; then
 		cp "$WORK/$arch.missing" "$WORK/$name.skip"
 	elif [ -e "$WORK/$arch.tap" ]; then
 		cp "$WORK/$arch.tap" "$WORK/$name.tap"
-	elif ! image=$(kernel_image "$suite" "$arch" "$package" 2>"$WORK/$name.get"); then
+	elif [ "$suite" != own ] && ! image=$(kernel_image "$suite" "$arch" "$package" 2>"$WORK/$name.get"); then
 		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.skip"
 	else
-		boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$words" "$WORK/$name.log"
+		boot "$arch" "${image:-$package}" "$WORK/root-$arch.cpio.gz" "$words" "$WORK/$name.log"
 		guest_lines "$WORK/$name.log" >"$WORK/$name.tap"
 	fi
 }
@@ -174,6 +175,9 @@ mkdir -p "$WORK"
 chosen=()
 for cell in "${CELLS[@]}"; do
 	wanted "${cell%% *}" "$@" && chosen+=("$cell")
+done
+for cell in "$@"; do
+	case $cell in *=*) chosen+=("${cell%%=*} own amd64 ${cell#*=} ptrace") ;; esac
 done
 for arch in $(printf '%s\n' "${chosen[@]}" | awk '{ print $3 }' | sort -u); do
 	prepare "$arch"

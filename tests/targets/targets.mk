@@ -15,7 +15,7 @@ M32_FLAGS    := -m32 -idirafter /usr/include/$(ARCH)-linux-gnu
 
 # Each variant is built of these; a compiler that is not there is said, and its variant left out.
 VARIED  := leak leak_kinds order threads failed nothing exec stack_calls stack_random marked census tree
-PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_short.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/libnoloop.so $(T)/libbusy.so $(T)/custom-cet $(T)/glib_objects-nopie $(T)/spin-static $(T)/own_sampler-guarded $(T)/harsh-library $(T)/short-alone
+PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_short.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/libnoloop.so $(T)/libold.so $(T)/libbusy.so $(T)/custom-cet $(T)/glib_objects-nopie $(T)/spin-static $(T)/own_sampler-guarded $(T)/harsh-library $(T)/short-alone
 LINKED  := $(foreach v,static static-pie nopie stripped,$(VARIED:%=$(T)/%-$(v)))
 ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read text-differs)
 

@@ -5,8 +5,7 @@
  * In comes one struct heap_event after the other (bpf/event.h). Out come sums and rows for reports, and live blocks for
  * leak scans (user/scan/scan.h). Nothing here waits, reads a target or logs. One thread uses a heap at a time.
  *
- * Life: heap_new(); settings; heap_event() for each event, and heap_taint(),
- * heap_expect_gaps() when events got lost; reading at any time; heap_end(); heap_free().
+ * Life: heap_new(); settings; heap_event(), heap_taint() and heap_expect_gaps() for lost ones; heap_end(); heap_free().
  */
 #pragma once
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch/thread_call.h"
 #include "inline/shape.h"
 #include "user/inject/code.h"
 #include "user/inject/left.h"
@@ -203,9 +204,9 @@ static int process_put_in(struct putting *p)
 		return err;
 	in->state = INJECT_IN;
 	if (err)
-		return err == -EOPNOTSUPP
-			       ? err
-			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
+		return err == -EOPNOTSUPP ? err
+					  : inject_fail(in, err, "memory cannot be mapped in it: %s",
+							thread_call_reason(err));
 	err = inject_drop_islands(in, p->s, p->mem);
 	if (!err)
 		err = make_island(in, p->s, p->nr, island_place(p), &p->island);

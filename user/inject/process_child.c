@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/thread_call.h"
 #include "user/inject/left.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
@@ -110,6 +111,7 @@ int inject_renew(struct injection *in)
 	err = process_child_renew(in, &s, mem);
 	threads_resume(&s);
 	in->put_in_ns = clock_now_ns() - begin;
-	return err && !*in->why ? inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err))
-				: err;
+	return err && !*in->why
+		       ? inject_fail(in, err, "memory cannot be mapped in it: %s", thread_call_reason(err))
+		       : err;
 }

@@ -34,7 +34,7 @@ taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
 /* Guards may not be read, and are not empty. */
 static bool is_empty(u64 entry)
 {
-	return !(entry & (ENTRY_PRESENT | ENTRY_SWAPPED | ENTRY_GUARD));
+	return !(entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) && !entry_is_guard(entry);
 }
 
 /* How many of @len bytes at @addr have the same answer to is_empty(): *@empty. Where nobody knows they are not. */
@@ -76,5 +76,5 @@ bool page_scan_is_guard(int pagemap, taddr_t addr)
 	u64 entry, page = (u64)sysconf(_SC_PAGESIZE);
 
 	return pread(pagemap, &entry, sizeof(entry), (off_t)(addr / page * sizeof(entry))) == sizeof(entry) &&
-	       (entry & ENTRY_GUARD);
+	       entry_is_guard(entry);
 }

@@ -34,6 +34,13 @@ enum {
 #define ENTRY_SWAPPED (1ULL << 62)
 #define ENTRY_FILE    (1ULL << 61)
 #define ENTRY_GUARD   (1ULL << 58)
+#define ENTRY_WATCHED (1ULL << 57)
+
+/* Before Linux 4.2 all entries have both: from bit 55 on they say the size of a page, 12 to 14. No guard is watched. */
+static inline bool entry_is_guard(u64 entry)
+{
+	return (entry & (ENTRY_GUARD | ENTRY_WATCHED)) == ENTRY_GUARD;
+}
 
 enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/thread_call.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/proc.h"
@@ -40,6 +41,7 @@ static const struct {
 	{ -EFBIG, "it shares too much memory with other processes" },
 	{ -ETIME, "to keep its shared memory would take longer than the pause" },
 	{ -ESRCH, "it ended" },
+	{ -ENOTTY, NO_SIGNAL_MASK },
 	{ -EUSERS, "its cgroup allows no more processes" },
 	{ -EALREADY, "it uses userfaultfd itself" },
 	{ -EMFILE, "it may open no more files" },

@@ -344,7 +344,7 @@ static int find_by_scan(struct memory_stream *m, const struct memory_span *span)
 
 static bool snapshot_memory_is_wanted(const struct memory_span *span, u64 entry)
 {
-	if (!(entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) || (entry & ENTRY_GUARD))
+	if (!(entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) || entry_is_guard(entry))
 		return false;
 	return !is_private_only(span) || !(entry & ENTRY_FILE);
 }

@@ -591,16 +591,9 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	const struct inline_target *t = inline_source_find(s, pid);
 	struct losses ours = t ? inline_target_losses(t) : (struct losses){ 0 };
 
-	sum.allocs += ours.allocs;
-	sum.frees += ours.frees;
-	sum.stacks += ours.stacks;
-	sum.other += ours.other;
-	sum.abandoned += ours.abandoned;
-	sum.overwritten += ours.overwritten;
+	losses_add(&sum, &ours);
 	sum.by_probes = s->options.is_auto && !s->is_used ? 0 : ours.by_probes;
 	sum.late = ours.late;
-	sum.cramped = ours.cramped;
-	sum.twins = ours.twins;
 	/* A process that shares the memory is seen like a thread. */
 	if (!t || t->sight < INLINE_AWAITS_CODE)
 		sum.sharers = 0;
