@@ -330,6 +330,16 @@ has_both() {
 	has_both jemalloc jemalloc '[0-9,]+'
 }
 
+# Cookies of the two are disguised by two numbers.
+@test "census: a program with two mimallocs of one version: the blocks of both are listed (T13)" {
+	on_library libmimalloc.so.2
+	cp "$PRELOAD" "$BATS_TEST_TMPDIR/libmimalloc-too.so"
+	start env LD_PRELOAD="$PRELOAD" "$T/two_allocators" "$BATS_TEST_TMPDIR/libmimalloc-too.so" mi_malloc deep
+	TARGET=$PID
+	wait_for says env ready
+	has_both mimalloc mimalloc 100
+}
+
 # The blocks of an allocator that cannot be read are in no verdict.
 @test "census: beside an allocator whose books are not known: the first line says so, and --fail-on ends with 6 (T13)" {
 	on_library libtcmalloc_minimal_debug

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Has blocks of malloc that only blocks of another allocator lead to: two_allocators LIBRARY [FUNCTION], else
+ * Has blocks of malloc that only blocks of another allocator lead to: two_allocators LIBRARY [FUNCTION [deep]], else
  * mi_malloc. Loses 10 of malloc, prints "ready", and waits for ever.
  */
 #include <dlfcn.h>
@@ -29,7 +29,9 @@ FN static void lose(void)
 
 int main(int argc, char **argv)
 {
-	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	/* The library calls its own functions, and not those of one like it that is preloaded. */
+	int flags = RTLD_NOW | RTLD_LOCAL | (argc > 3 ? RTLD_DEEPBIND : 0);
+	void *library = argc > 1 ? dlopen(argv[1], flags) : NULL;
 	void *(*other)(size_t) =
 		library ? (void *(*)(size_t))dlsym(library, argc > 2 ? argv[2] : "mi_malloc") : NULL;
 

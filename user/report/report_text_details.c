@@ -364,7 +364,7 @@ static void text_books(struct text *t, const struct leaks *l)
 		report_text_details_item(t, "%s in %s indirect", human_bytes(of[SCAN_INDIRECT].bytes).text,
 					 human_count(of[SCAN_INDIRECT].blocks).text);
 	} else {
-		report_text_details_item(t, "by sampled blocks alone: the allocator's books could not be read");
+		report_text_details_item(t, "by sampled blocks alone: the books cannot be read");
 		report_text_details_item(t, "a block that only a lost block leads to counts as reachable");
 	}
 	if (report_hint_links(text, &l->result))
