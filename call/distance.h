@@ -58,5 +58,5 @@ static inline u32 sample_mean_log(u64 mean)
 
 	for (u32 i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
 		log |= (u32)((mean & odd[i]) != 0) << i;
-	return mean & (mean - 1) ? 0 : log;
+	return (mean & (mean - 1)) ? 0 : log;
 }

@@ -503,8 +503,10 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 	l = life_push(c, t, probe, p->flags, ret);
 	l->keeper = keeper;
 	l->size = life_size(c, p);
-	l->choice = choice;
-	l->distance = LIFE_SAMPLES ? (u8)t->distance : 0;
+	if (LIFE_SAMPLES) {
+		l->choice = choice;
+		l->distance = (u8)t->distance;
+	}
 	l->old = p->old_arg && choice <= CALL_OLD ? call_arg(c, p, p->old_arg) : 0;
 	l->out = p->out_arg ? call_arg(c, p, p->out_arg) : 0;
 	l->alignment = life_alignment(c, p);

@@ -83,7 +83,7 @@ static void samples_sweep(const struct bpf_source *s)
 {
 	struct sampled_key keys[SWEPT_AT_ONCE];
 	u64 times[SWEPT_AT_ONCE];
-	u32 at = 0, nr = 0;
+	u32 at = 0, nr;
 	bool is_first = true;
 	int err = 0;
 

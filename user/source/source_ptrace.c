@@ -271,9 +271,10 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	placing.probes.has_return_places = !has_taker(s);
 	placing.probes.rare_ends = does_sample(options);
 	placing.probes.wants_exits = true;
-	s->pace = (struct sample_pace){ .is_on = does_sample(options) && options->adapts_samples,
-					.log = SAMPLE_FIRST_LOG,
-					.crowd = 1 };
+	if (!IS_AGENT)
+		s->pace = (struct sample_pace){ .is_on = does_sample(options) && options->adapts_samples,
+						.log = SAMPLE_FIRST_LOG,
+						.crowd = 1 };
 	placing_init(&s->placing, has_taker(s) ? &ptrace_place_for_taker : &ptrace_place, s, &placing);
 	if (to.sample_bytes && random_fill(&to.random, sizeof(to.random)))
 		debug("ptrace: samples: a seed that can be guessed");
