@@ -19,6 +19,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/serve_only.h"
 #include "user/stream/record_file.h"
 #include "user/stream/seek.h"
 #include "user/source/record.h"
@@ -61,6 +62,12 @@ struct recorder {
 
 _Static_assert(STREAM_BUILD_ID_MAX == (int)BUILD_ID_MAX, "build IDs are copied");
 
+/* An agent that only serves has no files. */
+static bool has_sink(const struct recorder *r)
+{
+	return IS_SERVE_ONLY || r->sink;
+}
+
 /* The time now, by the clock of the events. */
 static u64 now_ns(const struct recorder *r)
 {
@@ -71,7 +78,7 @@ static int write_chunk(void *ctx, const void *data, size_t len)
 {
 	struct recorder *r = ctx;
 
-	return r->sink ? r->sink->write(r->sink->ctx, data, len) : record_file_write(r->file, data, len);
+	return has_sink(r) ? r->sink->write(r->sink->ctx, data, len) : record_file_write(r->file, data, len);
 }
 
 int recorder_new(struct recorder **out, const struct recorder_options *o, const struct alloc_table *fns)
@@ -98,7 +105,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	}
 	wo.ctx = r;
 	r->sink = o->sink;
-	if (r->sink) {
+	if (has_sink(r)) {
 		if (random_fill(&r->id, sizeof(r->id)))
 			r->id = clock_ns(CLOCK_REALTIME);
 		wo.chunk_bytes = SINK_CHUNK;
@@ -107,7 +114,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	r->seek_bytes = o->seek_bytes;
 	r->part_bytes = o->part_bytes;
 	r->part_ns = o->part_ns;
-	if (!r->sink)
+	if (!has_sink(r))
 		err = record_file_new(&r->file, o->path, o->force, o->part_bytes || o->part_ns ? o->keep : 0);
 	if (!err)
 		err = stream_writer_new(&r->writer, &wo);
@@ -123,9 +130,10 @@ int recorder_check(const struct recorder_options *o)
 {
 	struct record_file *f = NULL;
 	bool has_parts = o->part_bytes || o->part_ns;
-	int err = o->path ? record_file_new(&f, o->path, o->force, 0) : 0;
+	int err = !IS_SERVE_ONLY && o->path ? record_file_new(&f, o->path, o->force, 0) : 0;
 
-	record_file_free(f);
+	if (!IS_SERVE_ONLY)
+		record_file_free(f);
 	if (!err && has_parts && (!o->path || (!strstr(o->path, "%n") && !strstr(o->path, "%t")))) {
 		error("--record-%s: --record needs %%n or %%t in its name", o->part_bytes ? "size" : "time");
 		return -EINVAL;
@@ -143,7 +151,7 @@ static void recorder_give_up(struct recorder *r, int err)
 	r->has_failed = true;
 	r->is_open = false;
 	/* The client is told by other means, or is gone. */
-	if (r->sink)
+	if (has_sink(r))
 		return;
 	error("record: %s: %s: the recording ends here, after %s", record_file_name(r->file), strerror(-err),
 	      human_bytes(stream_written(r->writer).bytes).text);
@@ -193,7 +201,8 @@ void recorder_free(struct recorder *r)
 			stream_recorder_check(r, stream_flush(r->writer));
 	}
 	stream_writer_free(r->writer);
-	record_file_free(r->file);
+	if (!IS_SERVE_ONLY)
+		record_file_free(r->file);
 	stream_modules_fini(&r->modules);
 	free(r);
 }
@@ -269,7 +278,7 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 		rec.ppid = (u32)status.ppid;
 		rec.uid = status.uid;
 	}
-	if (r->file)
+	if (!IS_SERVE_ONLY && r->file)
 		record_file_set_pid(r->file, t->pid);
 	if (!r->seek.start_ns)
 		r->seek.start_ns = time_ns;
@@ -559,7 +568,7 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 	struct stream_written w;
 	u64 now;
 
-	if (!stream_recorder_is_open(r) || (!r->part_bytes && !r->part_ns))
+	if (IS_SERVE_ONLY || !stream_recorder_is_open(r) || (!r->part_bytes && !r->part_ns))
 		return false;
 	now = now_ns(r);
 	if (!(r->part_bytes && record_file_size(r->file) >= r->part_bytes) &&
@@ -705,7 +714,7 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 	if (!r->is_open)
 		return;
 	r->is_open = false;
-	if (r->sink)
+	if (has_sink(r))
 		return;
 	written = stream_written(r->writer);
 	err = record_file_next(r->file);
