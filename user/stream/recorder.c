@@ -83,9 +83,7 @@ static int write_chunk(void *ctx, const void *data, size_t len)
 
 int recorder_new(struct recorder **out, const struct recorder_options *o, const struct alloc_table *fns)
 {
-	struct stream_writer_options wo = { .fns = fns,
-					    .write = write_chunk,
-					    .codec = IS_AGENT ? NULL : &stream_zstd };
+	struct stream_writer_options wo = { .fns = fns, .write = write_chunk, .codec = &stream_zstd };
 	struct recorder *r;
 	int err = 0;
 
@@ -108,6 +106,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	if (has_sink(r)) {
 		if (random_fill(&r->id, sizeof(r->id)))
 			r->id = clock_ns(CLOCK_REALTIME);
+		wo.codec = NULL;
 		wo.chunk_bytes = SINK_CHUNK;
 	}
 	r->depth = o->depth;
