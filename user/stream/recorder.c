@@ -108,6 +108,8 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	if (has_sink(r)) {
 		if (random_fill(&r->id, sizeof(r->id)))
 			r->id = clock_ns(CLOCK_REALTIME);
+		if (!IS_AGENT)
+			wo.codec = NULL;
 		wo.chunk_bytes = SINK_CHUNK;
 	}
 	r->depth = o->depth;
@@ -650,7 +652,7 @@ bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend,
 	const struct stream_writer_options wo = { .fns = stream_writer_functions(r->writer),
 						  .ctx = r,
 						  .write = recorder_write_state,
-						  .codec = &stream_zstd };
+						  .codec = IS_AGENT ? NULL : &stream_zstd };
 	u64 bytes = stream_written(r->writer).bytes;
 	struct stream_writer *state;
 
