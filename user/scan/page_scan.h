@@ -36,10 +36,14 @@ enum {
 #define ENTRY_GUARD   (1ULL << 58)
 #define ENTRY_WATCHED (1ULL << 57)
 
-/* Before Linux 4.2 all entries have both: from bit 55 on they say the size of a page, 12 to 14. No guard is watched. */
+/*
+ * Before Linux 4.2 all entries have the bits 57 and 58: from 55 on they say the size of a page, 12 to 14. Pages that
+ * are swapped out look like guards there.
+ */
 static inline bool entry_is_guard(u64 entry)
 {
-	return (entry & (ENTRY_GUARD | ENTRY_WATCHED)) == ENTRY_GUARD;
+	return (entry & ENTRY_GUARD) && !(entry & ENTRY_PRESENT) &&
+	       (!(entry & ENTRY_WATCHED) || (entry & ENTRY_SWAPPED));
 }
 
 enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */
