@@ -210,8 +210,8 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 	if (is_brief && !key->label)
 		shown = drop_small(&totals, rows, shown, key);
 	if (!key->is_of_live && (!o->sort || o->sort->is_of_live))
-		fputs(s->process->saw_few ? "\nOf the blocks that were seen none is live.\n"
-					  : "\nNothing is live.\n",
+		fputs(!IS_AGENT && s->process->saw_few ? "\nOf the blocks that were seen none is live.\n"
+						       : "\nNothing is live.\n",
 		      t->out);
 	else if (nr)
 		putc('\n', t->out);

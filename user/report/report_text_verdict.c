@@ -17,7 +17,7 @@ static void doubt_line(struct text *t, const struct report_process *p)
 	if (!nr_lost)
 		return;
 	text_tone_begin(t, TONE_WARN);
-	if (lost.cramped || lost.twins)
+	if (!IS_AGENT && (lost.cramped || lost.twins))
 		fputs("not exact: later calls were not seen", t->out);
 	else
 		fprintf(t->out, "not exact: %s event%s lost", human_count(nr_lost).text,

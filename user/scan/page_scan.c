@@ -10,6 +10,12 @@
 
 enum { NR_ENTRIES = 64 };
 
+bool entry_is_guard(u64 entry)
+{
+	return (entry & ENTRY_GUARD) && !(entry & ENTRY_PRESENT) &&
+	       (!(entry & ENTRY_WATCHED) || (entry & ENTRY_SWAPPED));
+}
+
 taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);

@@ -40,11 +40,7 @@ enum {
  * Before Linux 4.2 all entries have the bits 57 and 58: from 55 on they say the size of a page, 12 to 14. Pages that
  * are swapped out look like guards there.
  */
-static inline bool entry_is_guard(u64 entry)
-{
-	return (entry & ENTRY_GUARD) && !(entry & ENTRY_PRESENT) &&
-	       (!(entry & ENTRY_WATCHED) || (entry & ENTRY_SWAPPED));
-}
+bool entry_is_guard(u64 entry);
 
 enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */
 

@@ -148,11 +148,13 @@ static size_t note_untraced(struct process *p, const char **notes)
 		  "missing" },
 		{ p->lost.now.tracers, "other program (a debugger?) traced", "other programs traced",
 		  "it: where both have a breakpoint, calls are missing" },
+#if !IS_AGENT
 		{ p->lost.now.by_probes, "file", "files",
 		  "of it cannot be changed by --backend inline: breakpoints have seen all of its calls" },
 		{ p->lost.now.late, "program", "programs",
 		  "of it began, by exec, before the code or the probes of heaptap were there: first calls, or all, "
 		  "may be missing" },
+#endif
 		{ p->nr_unlisted, "program of a child", "programs of its children",
 		  "ended before heaptap could look: nothing was seen, and none is listed" },
 	};

@@ -254,7 +254,8 @@ static int source_ptrace_create(struct source **out, const struct source_options
 				     .holds_ends = !IS_AGENT && options->wants_end,
 				     .max_followed = options->max_followed,
 				     .changer = IS_AGENT ? NULL : options->changer,
-				     .sample_bytes = does_sample(options) ? options->sample_bytes : 0 };
+				     .sample_bytes =
+					     !IS_AGENT && does_sample(options) ? options->sample_bytes : 0 };
 	struct placing_options placing = { .probes = options->probes,
 					   .omit = options->omit,
 					   .usdt = options->usdt };
@@ -269,14 +270,14 @@ static int source_ptrace_create(struct source **out, const struct source_options
 	/* Calls whose ret instructions are not known are seen to end at their return addresses. */
 	placing.probes.no_uretprobe = !has_taker(s);
 	placing.probes.has_return_places = !has_taker(s);
-	placing.probes.rare_ends = does_sample(options);
+	placing.probes.rare_ends = !IS_AGENT && does_sample(options);
 	placing.probes.wants_exits = true;
 	if (!IS_AGENT)
 		s->pace = (struct sample_pace){ .is_on = does_sample(options) && options->adapts_samples,
 						.log = SAMPLE_FIRST_LOG,
 						.crowd = 1 };
 	placing_init(&s->placing, has_taker(s) ? &ptrace_place_for_taker : &ptrace_place, s, &placing);
-	if (to.sample_bytes && random_fill(&to.random, sizeof(to.random)))
+	if (!IS_AGENT && to.sample_bytes && random_fill(&to.random, sizeof(to.random)))
 		debug("ptrace: samples: a seed that can be guessed");
 	err = guardian_new(&s->guardian, &to, ring_bytes);
 	if (err) {
