@@ -14,19 +14,21 @@ static const u64 stack_distance = 16 << 20; /* memory so far from the stack poin
 
 /*
  * Fill @piece with the memory from @addr on. /proc/PID/mem would also give memory that the thread itself may not read:
- * behind the end of a stack that would be zeros, as if the stack began there.
+ * behind the end of a stack that would be zeros, as if the stack began there. Before Linux 3.15 all is read or nothing,
+ * so the end of a page, behind which the stack may end, is the end of the piece.
  */
 static int tracer_stack_load(struct memory_copy *piece, const struct tracer_process *p, taddr_t addr)
 {
-	struct iovec to = { .iov_base = piece->bytes, .iov_len = sizeof(piece->bytes) }, from;
+	struct iovec to = { .iov_base = piece->bytes,
+			    .iov_len = MEMORY_COPY_BYTES - (addr & (MEMORY_COPY_BYTES - 8)) },
+		     from;
 	ssize_t nr;
 
 	piece->start = addr & ~7ULL;
 	from = (struct iovec){ .iov_base = (void *)(uintptr_t)piece->start, .iov_len = to.iov_len };
 	nr = process_vm_readv(p->pid, &to, 1, &from, 1, 0);
-	/* Before Linux 3.15 the call reads all or nothing, and the stack may end before. */
-	if (nr < 0)
-		nr = pread(p->mem_fd, piece->bytes, sizeof(piece->bytes), (off_t)piece->start);
+	if (nr < 0 && errno != EFAULT)
+		nr = pread(p->mem_fd, piece->bytes, to.iov_len, (off_t)piece->start);
 	piece->size = nr > 0 ? (size_t)nr : 0;
 	return nr > 0 ? 0 : -EFAULT;
 }
@@ -37,15 +39,13 @@ static int tracer_stack_read_memory(void *ctx, taddr_t addr, void *buf, size_t l
 	struct tracer_process *p = t->thread->process;
 	taddr_t sp = cpu_get(p->cpu, &t->regs, CPU_SP);
 	struct memory_copy *piece = addr - sp < stack_distance ? &t->stack : &t->other;
-	int err;
+	bool is_there = addr >= piece->start && addr - piece->start + len <= piece->size;
+	bool is_of_two_pages = (addr & (MEMORY_COPY_BYTES - 1)) + len > MEMORY_COPY_BYTES;
 
-	if (len > 8 && (addr < piece->start || addr - piece->start + len > piece->size))
+	if (!is_there && (len > 8 || is_of_two_pages))
 		return pread(p->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
-	if (addr < piece->start || addr - piece->start + len > piece->size) {
-		err = tracer_stack_load(piece, p, addr);
-		if (err || addr - piece->start + len > piece->size)
-			return -EFAULT;
-	}
+	if (!is_there && (tracer_stack_load(piece, p, addr) || addr - piece->start + len > piece->size))
+		return -EFAULT;
 	memcpy(buf, piece->bytes + (addr - piece->start), len);
 	return 0;
 }

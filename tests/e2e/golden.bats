@@ -83,7 +83,7 @@ as_written() {
 }
 
 @test "golden: another major version is refused" {
-	"$DATA/insert.py" "$DATA/bpf.heaptap" major.heaptap 2
+	"$DATA/insert.py" "$DATA/bpf.heaptap" major.heaptap 3
 	run ! "$HEAPTAP" report major.heaptap
-	[[ $output == *'is in format 2, this heaptap reads format 1'* ]]
+	[[ $output == *'is in format 3, this heaptap reads format 2'* ]]
 }

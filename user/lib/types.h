@@ -23,11 +23,13 @@ typedef u64 taddr_t;
 #define IS_AGENT false
 #endif
 
-/* A row of a table that the agent has not. */
+/* A row of a table, and the end of a message, that the agent has not. */
 #if IS_AGENT
 #define OF_HOST(...)
+#define TEXT_OF_HOST(text) ""
 #else
-#define OF_HOST(...) __VA_ARGS__,
+#define OF_HOST(...)	   __VA_ARGS__,
+#define TEXT_OF_HOST(text) text
 #endif
 
 #define ARRAY_SIZE(a)  (sizeof(a) / sizeof((a)[0]))

@@ -174,8 +174,8 @@ static void warn_of_tracer(const struct module *m, struct elf *elf)
 	bool calls = false;
 
 	if (!elf_each_symbol(elf, ELF_DYNSYM, is_ptrace_call, &calls) && calls)
-		warn("ptrace: %s: it calls ptrace(), which fails for processes that --follow traces by ptrace; use "
-		     "--backend bpf",
+		warn("ptrace: %s: it calls ptrace(), which fails for processes that --follow traces by "
+		     "ptrace" TEXT_OF_HOST("; use --backend bpf"),
 		     m->path);
 }
 
@@ -361,8 +361,8 @@ static void source_ptrace_explain_denied(pid_t pid)
 	if (!proc_read_status(&status, pid) && status.tracer_pid) {
 		if (proc_read_stat(&tracer, status.tracer_pid))
 			debug("ptrace: PID %d: its tracer has ended", pid);
-		error("target: PID %d: the process is traced by %s (PID %d) already, and Linux allows one tracer; "
-		      "--backend bpf needs none",
+		error("target: PID %d: the process is traced by %s (PID %d) already, and Linux allows one "
+		      "tracer" TEXT_OF_HOST("; --backend bpf needs none"),
 		      pid, tracer.comm, status.tracer_pid);
 		return;
 	}

@@ -125,7 +125,7 @@ void trap_watch_begin(struct trap_watch *w, pid_t pid, const struct mapping_list
 		return;
 	w->is_told = true;
 	warn("ptrace: PID %d: it blocks SIGTRAP, for which it has a handler: where it allocates so the kernel "
-	     "takes the handler away; --backend bpf does not",
+	     "takes the handler away" TEXT_OF_HOST("; --backend bpf does not"),
 	     pid);
 }
 
@@ -166,7 +166,7 @@ static void check_handler(struct trap_watch *w)
 		return;
 	w->is_told = true;
 	warn("ptrace: PID %d: it has no handler of SIGTRAP any more: unless it took that back itself it blocked the "
-	     "signal while it allocated, and the kernel did it; --backend bpf does not",
+	     "signal while it allocated, and the kernel did it" TEXT_OF_HOST("; --backend bpf does not"),
 	     w->pid);
 }
 
