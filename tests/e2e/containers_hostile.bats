@@ -140,6 +140,7 @@ decoy() {
 		contained /spin 1
 		judged
 		grep -q 'no probe in valloc: no function begins where its symbol says' "$err"
+		fails grep 'no probe in' <<<"$("$HEAPTAP" doctor 2>&1 >/dev/null)"
 		is_as_before "$inner_root$libc"
 		kill "$TARGET"
 	done

@@ -11,6 +11,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/escape.h"
+#include "user/lib/log.h"
 #include "user/lib/path.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
@@ -37,13 +38,17 @@ static int search_file(struct searched_file *f, const struct module *m)
 	const struct probe_options options = { .want_cpp = true,
 					       .want_mmap = true,
 					       .has_return_places = IS_AGENT };
+	const enum log_level level = log_level();
 	struct elf *elf = NULL;
 	int err;
 
 	f->is_searched = true;
 	if (m->fd < 0 || elf_open(&elf, m->fd))
 		return 0;
+	/* The file of any process: nobody asked about it. */
+	log_set_level(level == LOG_DEBUG ? LOG_DEBUG : LOG_ERROR);
 	err = probe_list_init(&f->list, elf, path_name(m->path), &options);
+	log_set_level(level);
 	if (!err && (f->list.nr || f->list.linker_hook)) {
 		f->elf = elf;
 		return 0;
