@@ -109,9 +109,6 @@ drowned() {
 	kill -CONT "$TAP"
 	kill -INT "$TAP"
 	ended "$TAP" 5
-	# Most calls may be lost. Then what was seen is no ground for a verdict.
-	jq -e '.processes[0] | (.lost.allocs + .lost.frees <= .totals.allocs + .totals.frees) or .scan.books.allocator or
-		(.notes | any(. == "no leak verdict: most of its calls were lost"))' "$report"
 }
 
 @test "losses: calls that were not seen mean status 5, calls that never return do not (B9, F1)" {

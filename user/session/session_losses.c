@@ -94,15 +94,6 @@ void session_read_losses(struct session *s, struct process *p)
 	p->lost.now.tracers = now.tracers;
 }
 
-bool process_saw_few(const struct process *p)
-{
-	const struct losses *l = &p->lost.now;
-	struct heap_totals seen = heap_totals(p->heap);
-
-	return p->tuned.pace.rests || *p->tuned.left_file || l->cramped || l->twins ||
-	       l->allocs + l->frees + l->other - l->abandoned > seen.allocs + seen.frees + seen.unknown_frees;
-}
-
 void session_taint(struct session *s, struct process *p)
 {
 	struct losses now = session_source_losses(s, p);

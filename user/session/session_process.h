@@ -103,8 +103,11 @@ struct process {
 /* NULL is nothing. */
 void session_free_process(struct process *p);
 
-/* Most calls of @p were not seen: it rests, a file was left, the code was taken out of it, or they were lost. */
-bool process_saw_few(const struct process *p);
+/* Most calls of @p were not seen: it rests, a file was left, or the code was taken out of it. */
+static inline bool process_saw_few(const struct process *p)
+{
+	return p->tuned.pace.rests || *p->tuned.left_file || p->lost.now.cramped || p->lost.now.twins;
+}
 
 /* No more events come from @p. */
 static inline bool process_is_over(const struct process *p)

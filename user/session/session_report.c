@@ -96,10 +96,8 @@ static const char *session_report_why_few(const struct process *p)
 	if (p->lost.now.twins)
 		return "no leak verdict: a thread of it has the thread pointer of another, so that heaptap took its "
 		       "code out of it, and later calls were not seen: --backend bpf sees them";
-	if (p->tuned.pace.rests || *p->tuned.left_file)
-		return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
-		       "all blocks";
-	return "no leak verdict: most of its calls were lost";
+	return "no leak verdict: because of --max-cost most of its calls are not seen; heaptap scan judges "
+	       "all blocks";
 }
 
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
@@ -541,10 +539,6 @@ int session_findings(struct session *s)
 	/* The functions were logged. */
 	if (s->found.nr_unwatched || s->nr_missing)
 		return -ENODATA;
-	if (session_has_losses(s)) {
-		error("%s: --fail-on: no verdict: events were lost", s->options->command);
-		return -EIO;
-	}
 	if (s->found.nr_unjudged && s->options->fail.on_definite) {
 		error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command,
 		      s->found.nr_unjudged, s->found.nr_unjudged == 1 ? "" : "es");
@@ -560,6 +554,10 @@ int session_findings(struct session *s)
 		error("%s: --fail-on: no verdict: most calls of %zu process%s are not seen",
 		      s->options->command, s->found.nr_rested, s->found.nr_rested == 1 ? "" : "es");
 		return -ENODATA;
+	}
+	if (session_has_losses(s)) {
+		error("%s: --fail-on: no verdict: events were lost", s->options->command);
+		return -EIO;
 	}
 	log_findings(s, false);
 	return 0;
