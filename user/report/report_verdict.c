@@ -287,12 +287,15 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 {
 	const struct scan_sum *possible = &leaks_all(p->leaks)->of[SCAN_POSSIBLE];
 	const struct scan_sum *unsure = &leaks_all(p->leaks)->of[SCAN_UNSURE];
+	bool has_lost = !IS_AGENT && !leaks_by_books(p->leaks) && report_losses(p).allocs;
 	int err = 0;
 
 	verdict_add(v, possible->blocks || unsure->blocks ? "no definite leaks" : "no leaks");
 	/* An attach sees only the blocks that come later, unless the books have all. */
-	if (!p->target->is_started && !p->is_replaced && !leaks_by_books(p->leaks)) {
-		verdict_add(v, " among blocks since the attach");
+	if (p->target->is_started || p->is_replaced || leaks_by_books(p->leaks)) {
+		verdict_add(v, "%s", has_lost ? " among the blocks that were seen" : "");
+	} else {
+		verdict_add(v, " among blocks %ssince the attach", has_lost ? "seen " : "");
 		if (!IS_AGENT && p->lacks_books)
 			verdict_add(v, " (no census can judge older ones)");
 		else if (!IS_AGENT && !p->target->has_exited && !r->is_broken_off && !r->is_elsewhere)
