@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap report: the report on a recording, a list of events or a JSON report, without a target. */
-#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 

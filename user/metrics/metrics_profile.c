@@ -2,8 +2,6 @@
 /* Makes profiles and pages for the helper processes. */
 #include "user/metrics/metrics.h"
 
-#include <errno.h>
-
 #include "user/report/pprof.h"
 
 struct making {

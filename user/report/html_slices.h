@@ -5,8 +5,6 @@
 #include "user/lib/json.h"
 #include "user/report/report_rows.h"
 
-struct report_process;
-
 /*
  * Write the key "slices" of @p, whose callers are @rows: for each slice its beginning, and numbers of callers by their
  * places in @rows. Callers that would make the page too large are added up as caller @nr. 0 or -ENOMEM.

@@ -2,8 +2,6 @@
 /* The report for scripts, "heaptap-report/2": each file, function, frame and stack once, and no zeros in callers. */
 #include "user/report/report_json.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for ms_print and massif-visualizer: live bytes over time, with the callers at the peak and at the end. */
-#include <errno.h>
 #include <inttypes.h>
 
 #include "user/heap/timeline.h"

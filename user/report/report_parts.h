@@ -8,7 +8,6 @@
 #include "user/scan/scan_result.h"
 
 struct heap_block;
-struct stack;
 struct thread_row;
 
 /* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"

@@ -3,7 +3,6 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>

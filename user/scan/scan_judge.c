@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/progress.h"
 #include "user/scan/scan_parts.h"
 #include "user/scan/scan_shapes.h"

@@ -7,8 +7,6 @@
 #include "user/lib/types.h"
 #include "user/scan/snapshot_way.h"
 
-struct precopy;
-
 struct snapshot_plan_options {
 	pid_t pid;
 	enum snapshot_way way;

@@ -4,7 +4,6 @@
 
 struct process;
 struct session;
-struct suppress_list;
 
 /* The suppressions of @p, or NULL. heaptap looks once at each program. */
 const struct suppress_list *session_own_rules(const struct session *s, struct process *p);

@@ -5,8 +5,6 @@
 #include "user/inject/process.h"
 #include "user/source/placing.h"
 
-struct elf;
-
 /*
  * List in @out, which has room for all points of @f, the places of the file @elf that lead to the piece, by ELF virtual
  * address: calls at the first instruction of a function, wherever breakpoints see them. A function whose ret
