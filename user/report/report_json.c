@@ -17,7 +17,6 @@
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
-#include "user/report/report_libraries.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_residence.h"

@@ -4,7 +4,7 @@
 
 #include "user/lib/json.h"
 #include "user/report/report.h"
-#include "user/report/turns.h"
+#include "user/report/frames.h"
 #include "user/scan/scan_result.h"
 
 struct heap_block;

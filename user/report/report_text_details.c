@@ -15,7 +15,6 @@
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"
 #include "user/report/modules.h"
-#include "user/report/report_libraries.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
 #include "user/report/report_verdict.h"
