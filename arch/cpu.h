@@ -49,9 +49,6 @@ struct cpu_memory {
 
 enum { CPU_NO_WORD = 255 };
 
-struct cpu_isa;
-struct cpu_waits;
-
 struct cpu {
 	const char *name;   /* as uname -m prints it: "x86_64" */
 	u16 machine;	    /* EM_* */

@@ -24,9 +24,6 @@ struct insn_calls {
 	bool (*is_call)(taddr_t pc, const u8 *code, taddr_t target);
 };
 
-/* NULL if the calls of this machine are not known. */
-const struct insn_calls *insn_calls_of(u16 elf_machine);
-
 /* decode() and move() of x86, by a library. */
 int insn_x86_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len);
 int insn_x86_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out);

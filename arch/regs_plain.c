@@ -3,7 +3,6 @@
 #include "arch/regs.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>

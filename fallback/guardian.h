@@ -8,9 +8,6 @@
 
 #include "fallback/command.h"
 
-struct arch_regs;
-struct thread_request;
-struct ring;
 struct guardian;
 
 /* Start the guardian. @ring_bytes: room for records. 0 or -errno. */

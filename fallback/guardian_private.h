@@ -4,8 +4,6 @@
 
 #include "fallback/command.h"
 
-struct ring;
-
 /* Given to the guardian at its fork. */
 struct guardian_start {
 	struct tracer_options options;

@@ -2,7 +2,6 @@
 /* The set of sampled blocks of a process. */
 #include "fallback/sampled.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "fallback/tracer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 /* Stops all threads of a process: for a leak scan, for a step over a breakpoint, before a detach. */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>

@@ -2,7 +2,6 @@
 /* Finds return addresses from registers and stack memory. */
 #include "fallback/unwind.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "arch/unwind.h"

@@ -5,9 +5,6 @@
 #include "bpf/event.h"
 #include "user/lib/types.h"
 
-struct cfi_table;
-struct unwind_arch;
-
 struct unwind_regs {
 	taddr_t pc, sp, fp;
 	taddr_t lr; /* link register; 0 on CPUs without one */

@@ -300,7 +300,7 @@ user/names/symbol_server.c:current
 user/session/busy_signals.c:stops_by
 user/session/control.c:wish
 user/source/caps_trial.c:lab_pids
-user/source/inherited.c:inherited
+user/source/launch_child.c:inherited
 user/source/limits.c:is_out_of_cpu_time
 user/source/limits.c:limits
 '

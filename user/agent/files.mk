@@ -8,21 +8,21 @@ AGENT_probe := ifunc note_args notes probe probe_check probe_place
 AGENT_unwind := cfi cfi_exidx cfi_frame cfi_load cfi_pack cfi_parse cfi_program cfi_section
 AGENT_heap := block_table budget cover_map heap heap_check heap_fold heap_ignore heap_order heap_pool \
 	heap_read heap_span misuse region_table row_table stacks thread_table timeline trend
-AGENT_source := backlog caps changed_code inherited launch launch_attend launch_call launch_child launch_leave \
+AGENT_source := backlog caps changed_code launch launch_attend launch_call launch_child launch_leave \
 	launch_threads limits placing placing_notes record source_open source_ptrace source_ptrace_watch \
 	tuning
 AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_books scan_chunks scan_edges \
 	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_meaning scan_parts scan_read scan_reason \
-	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_walk scan_why \
+	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_why \
 	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
 AGENT_stream := kept out_name record_file recorder span stream_layout stream_split stream_state stream_target \
 	stream_write
 AGENT_report := caller_id format intern json_tables output report report_json report_text report_text_details \
-	report_text_leaks report_text_misuse report_text_stack report_text_verdict report_verdict
+	report_text_leaks report_text_misuse report_text_stack report_verdict
 AGENT_session := busy_signals control session session_children session_chosen session_dropped session_ending \
-	session_enough session_fill session_forward session_heap session_lent session_live session_losses session_marks \
-	session_memory session_notes session_record session_report session_rules \
-	session_scan session_span session_threads session_tune session_unwatched stuck_output
+	session_fill session_forward session_heap session_lent session_live session_losses session_marks \
+	session_memory session_notes session_record session_report \
+	session_scan session_span session_threads session_tune session_unwatched
 AGENT_remote := net_addr net_connect net_socket serve serve_books serve_link wire \
 	wire_auth wire_chain wire_command wire_kind wire_scan
 AGENT_cli := attach cmd_attach cmd_run cmd_serve commands main options options_help options_parse options_rooms run_as \

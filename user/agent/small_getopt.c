@@ -4,7 +4,6 @@
  * argument, and then with a colon. Long names are whole. Arguments in front of options move behind them.
  */
 #include <getopt.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 

@@ -85,7 +85,6 @@ void census_free(struct census *c); /* NULL is fine */
 
 /* Lists the blocks of a process for verdicts on those that a trace has sampled: leaks_options.lister. */
 struct census_lister;
-struct kernel_words;
 struct leaks_listed;
 
 /* *@out is owned by the caller: census_lister_free(). 0 or -ENOMEM. */

@@ -4,7 +4,6 @@
 
 #include "user/lib/types.h"
 
-struct census_walker;
 struct json;
 
 /* The owner of a block. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The census for scripts. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "user/census/census_owners.h"

@@ -10,7 +10,6 @@
 #include "user/census/census.h"
 
 struct census_known;
-struct json;
 
 /*
  * Read the blocks of process @pid from the list in @path. *@out: of the caller, census_known_free(). 0; -EBADMSG:

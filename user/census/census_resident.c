@@ -2,7 +2,6 @@
 /* The resident memory of the allocator: pagemap, where a mapping is the allocator's in part. */
 #include "user/census/census_resident.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

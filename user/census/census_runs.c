@@ -2,7 +2,6 @@
 /* Sorts the runs of an allocator by address, and lists their blocks. */
 #include "user/census/census_runs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "user/census/census_unpack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The arenas of glibc, and the parts of memory that each has. */
-#include <errno.h>
 
 #include "user/census/glibc.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Walks the chunks of a segment from the first to the last, and checks each one. */
-#include <errno.h>
 
 #include "user/census/glibc.h"
 #include "user/lib/array.h"

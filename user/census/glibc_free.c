@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Free blocks of glibc that look as if they were in use: those in the caches of threads, and in fast bins. */
-#include <errno.h>
 
 #include "user/census/glibc.h"
 #include "user/lib/array.h"

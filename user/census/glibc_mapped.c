@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Blocks of glibc with a mapping of their own. */
-#include <errno.h>
 
 #include "user/census/glibc.h"
 #include "user/lib/array.h"

@@ -41,12 +41,6 @@ struct musl {
 	struct hash_index seen; /* owned; of areas */
 };
 
-/* user/census/musl_find.c */
-/* Find the secret and the first page of descriptions. 0, -ENOENT, -ENOMEM or -ETIME. */
-int musl_find(struct musl *m) __must_check;
-/* Does a page of descriptions lie at @addr? */
-bool musl_is_area(const struct musl *m, taddr_t addr);
-
 /* user/census/musl_group.c */
 /* The descriptions of the page at @area: their number and the bytes of each. *@header: bytes before the first. */
 u32 musl_descriptions(const struct musl *m, taddr_t area, u32 *header, u32 *size);

@@ -2,7 +2,6 @@
 /* The walk through tcmalloc's books: all spans of its map of pages, then the blocks by address. */
 #include "user/census/tcmalloc.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

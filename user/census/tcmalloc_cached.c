@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Free blocks of tcmalloc that its spans call used: those in the caches of threads, and in the central lists. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "user/census/tcmalloc.h"

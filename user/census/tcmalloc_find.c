@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "user/census/tcmalloc.h"
-#include "user/lib/array.h"
 
 /*
  * Some word of the root leads to a leaf, and a word of the leaf to the description of a span. This has the number of

@@ -2,7 +2,6 @@
 /* heaptap connect: on the host; counts, names and reports of what a heaptap serve elsewhere traces. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "user/cli/attach.h"

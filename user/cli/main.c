@@ -10,7 +10,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
-#include "user/source/inherited.h"
+#include "user/source/launch_child.h"
 #include "user/source/limits.h"
 #include "user/cli/options.h"
 

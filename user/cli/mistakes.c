@@ -2,7 +2,6 @@
 /* Command lines that are wrong: one line each, which names what was most likely meant. */
 #include "user/cli/mistakes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "user/cli/commands.h"
-#include "user/cli/config.h"
 #include "user/lib/array.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"

@@ -8,14 +8,10 @@
 #include "user/lib/types.h"
 #include "user/stream/span.h"
 
-struct report_format;
-struct suppress_list;
 struct option_list {
 	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are borrowed */
 	size_t nr;
 };
-
-struct command;
 
 /* The command line, parsed, over what the config file says. Strings are argv's or the config's, or NULL. */
 struct options {

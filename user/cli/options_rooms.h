@@ -9,8 +9,6 @@
 #include "user/session/session_options.h"
 #include "user/system/system.h"
 
-struct serve_options;
-
 struct output_options options_output(const struct options *o);
 struct session_options options_session(const struct options *o);
 /* Do leaks from before an attach not count? New ones are none of before. */

@@ -8,9 +8,6 @@
 #include "user/lib/types.h"
 #include "user/source/launch.h"
 
-struct options;
-struct session;
-
 struct tracees {
 	const struct options *options; /* borrowed, as session */
 	struct session *session;

@@ -12,13 +12,6 @@
 #include "user/session/session_options.h"
 #include "user/stream/span.h"
 
-struct connection;
-struct console_input;
-struct console_log;
-struct control;
-struct held_process;
-struct session;
-
 /* The options of the command line. `set` changes some of them. Strings and lists are borrowed. */
 struct console_options {
 	struct session_options session; /* borrowed by the session, which sees changes at once */

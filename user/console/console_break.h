@@ -6,8 +6,6 @@
 #include "user/session/session_live.h"
 #include "user/target/allocator.h"
 
-struct console;
-
 struct break_point {
 	struct session_listener listener; /* first: an event comes by its address */
 	struct console *console;

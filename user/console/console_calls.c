@@ -12,7 +12,6 @@
 #include "user/console/console_break.h"
 #include "user/console/console_input.h"
 #include "user/console/held_process.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/elf.h"
 #include "user/lib/escape.h"

@@ -1,22 +1,82 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The commands `show BLOCK` and `print`: memory of a process that runs on. */
-#include "user/console/console.h"
-
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/console/console_variable.h"
+#include "user/console/console.h"
 #include "user/console/print_format.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
 #include "user/lib/escape.h"
 #include "user/lib/parse.h"
+#include "user/lib/types.h"
 #include "user/report/report_memory.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_place.h"
 #include "user/scan/memory_view.h"
 #include "user/session/session.h"
 #include "user/target/target.h"
+
+/* The names of variables for the command `print`, from the symbol tables of mapped files. */
+
+struct variable {
+	const char *name;
+	u64 value, size;
+};
+
+/* 1 = found. */
+static int variable_take(void *ctx, const struct elf_symbol *sym)
+{
+	struct variable *v = ctx;
+
+	if (sym->type != STT_OBJECT || sym->shndx == SHN_UNDEF || strcmp(sym->name, v->name) != 0)
+		return 0;
+	v->value = sym->value;
+	v->size = sym->size;
+	return 1;
+}
+
+static int variable_in(const struct module *m, struct variable *v)
+{
+	struct elf *elf;
+	int err = m->fd < 0 ? -ENOENT : elf_open(&elf, m->fd);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = elf_each_symbol(elf, ELF_SYMTAB | ELF_DYNSYM, variable_take, v);
+	elf_close(elf);
+	return err == -ENOMEM || err == 1 ? err : 0;
+}
+
+/*
+ * The variable @name in the symbols of the files that @t has mapped, those of the program first: *@addr, and *@size in
+ * bytes, 0 = not known. Blocks on disk I/O. 0; -ENOENT; -ENOMEM.
+ */
+static int console_variable(const struct target *t, const char *name, taddr_t *addr, u64 *size)
+{
+	const struct mapping_list *list = &t->maps;
+	struct variable v = { .name = name };
+
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct mapping *map = &list->maps[i];
+		int err;
+
+		/* Each file once: its mappings follow each other. */
+		if (!map->module || (i && list->maps[i - 1].module == map->module))
+			continue;
+		err = variable_in(map->module, &v);
+		if (err < 0)
+			return err;
+		if (!err)
+			continue;
+		*addr = map->bias + v.value;
+		*size = v.size;
+		return 0;
+	}
+	return -ENOENT;
+}
 
 enum { MAX_STRING = 200 }; /* letters of a string that print shows */
 
@@ -211,7 +271,7 @@ static int print_values(const struct look *l, const struct report *r, const stru
 /* Find the variable l->name, and a format for its size. 0 or -EINVAL, logged. */
 static int find_variable(struct look *l, const struct report_process *p)
 {
-	u64 size;
+	u64 size = 0;
 	int err = console_variable(p->target, l->name, &l->addr, &size);
 	char letter = size % 8 ? size % 4 ? 'b' : 'w' : 'g';
 

@@ -10,7 +10,6 @@
 #include "user/lib/types.h"
 
 struct core;
-struct snapshot_holder;
 
 struct core_options {
 	u64 max_bytes;	 /* of memory; 0 = all */

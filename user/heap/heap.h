@@ -24,9 +24,6 @@
  * visited by itself, and the block is freed with its last piece. heap_pool.c: two blocks may begin at one address.
  */
 struct heap;
-struct cover_map;
-struct misuse;
-struct misuse_counts;
 struct timeline_point;
 
 /* Sums over all callers. Bytes are the bytes that the program asked for. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks of releases, before they are entered in the heap. */
-#include <errno.h>
 #include <string.h>
 
 #include "user/heap/heap_private.h"

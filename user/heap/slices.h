@@ -9,7 +9,6 @@
 
 #include "user/lib/types.h"
 
-struct budget;
 struct heap;
 struct row;
 

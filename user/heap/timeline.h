@@ -4,8 +4,6 @@
 
 #include "user/lib/types.h"
 
-struct budget;
-
 enum { TIMELINE_MAX = 1024 };
 
 /* A slot of time with at least one event. */

@@ -16,6 +16,44 @@
 #include "user/session/session.h"
 #include "user/session/session_ask.h"
 
+/* Makes profiles and pages for the helper processes. */
+
+struct making {
+	const struct metrics_feed *feed;
+	const struct profile_key *key;
+	const char **why;
+};
+
+static int write_profile(void *ctx, FILE *out)
+{
+	struct making *making = ctx;
+	struct pprof *profile;
+	int err = pprof_new(&profile, out, making->key->kind), end_err;
+
+	if (err)
+		return err;
+	err = making->feed->profile(making->feed->ctx, making->key, profile, making->why);
+	end_err = pprof_end(profile);
+	return err ? err : end_err;
+}
+
+static int write_page(void *ctx, FILE *out)
+{
+	struct making *making = ctx;
+
+	return making->feed->page(making->feed->ctx, making->key, out, making->why);
+}
+
+int metrics_make_profile(int *fd, const struct metrics_feed *feed, const struct profile_key *key,
+			 const char **why)
+{
+	struct making making = { feed, key, why };
+
+	if (key->kind < NR_PPROF_KINDS)
+		return channel_make_file(fd, "heaptap-profile", write_profile, &making);
+	return channel_make_file(fd, "heaptap-page", write_page, &making);
+}
+
 static const u64 verdict_every_ns = 60 * SECOND_NS, verdict_again_ns = 10 * SECOND_NS,
 		 verdict_soon_ns = SECOND_NS;
 

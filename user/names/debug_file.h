@@ -4,9 +4,6 @@
 
 #include "user/target/module.h"
 
-struct names_reader;
-struct symbol_server;
-
 /* Where to look, and how much that may cost. Strings are borrowed. */
 struct debug_search {
 	struct symbol_server *server; /* owned by the owner of this struct; asked last; NULL = not asked */

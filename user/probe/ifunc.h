@@ -5,8 +5,6 @@
 #include "user/probe/probe.h"
 #include "user/target/target.h"
 
-struct elf;
-
 /*
  * Replace the sites of @list that are resolvers by the functions that the GOTs of @t hold for them. @elf defines the
  * resolvers, and @map is its mapping in @t. Reads the target's memory without stopping the target. While no GOT has

@@ -8,7 +8,6 @@
 struct control;
 struct outputs;
 struct session;
-struct session_options;
 
 /* Options of a connection. Strings are borrowed. */
 struct connection_options {

@@ -8,8 +8,6 @@
 #include "user/scan/snapshot_way.h"
 #include "user/session/session_forward.h"
 
-struct serve_books;
-
 /* Options of serve. Strings and lists are borrowed. */
 struct serve_options {
 	struct source_choice source;

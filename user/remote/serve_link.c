@@ -3,7 +3,6 @@
 #include "user/remote/serve_link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>

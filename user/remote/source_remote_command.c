@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "user/lib/array.h"
 #include "user/remote/source_remote_private.h"
 #include "user/remote/wire_command.h"
 

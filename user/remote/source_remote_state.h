@@ -10,8 +10,6 @@
 #include "user/remote/wire_scan.h"
 #include "user/session/session.h"
 
-struct remote_stream;
-
 /* The whole trace, over all its connections. The states from REMOTE_COMPLETE on are final. */
 enum remote_life {
 	REMOTE_TRACING,	 /* connecting, connected, or waiting for a lost connection to come back */

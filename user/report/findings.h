@@ -5,8 +5,6 @@
 #include "user/report/report.h"
 #include "user/scan/scan_result.h"
 
-struct misuse;
-
 enum finding_kind {
 	FINDING_DEFINITE,
 	FINDING_POSSIBLE,

@@ -2,6 +2,7 @@
 /* The stack of a caller as a list of named frames, for formats that show graphs of callers. */
 #pragma once
 
+#include "user/lib/types.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 
@@ -30,3 +31,14 @@ const struct alloc_fn *report_alloc_fn(const struct report_process *p, const str
 
 /* The name of frame @i, not escaped: its function, or "file+0x18032". Valid until the next call. */
 const char *report_frame_name(struct report_frames *f, const struct report *r, size_t i);
+
+/* @nr frames that come @times times in a row; 1 and 1 = the frame stands for itself. */
+struct turns {
+	u32 nr, times;
+};
+
+/*
+ * The turns that begin at the first of @nr frames: the shortest that come at least three times. @is_same: are frames
+ * @a and @b, from 0 on, alike? Gets @ctx.
+ */
+struct turns turns_find(size_t nr, bool (*is_same)(const void *ctx, size_t a, size_t b), const void *ctx);

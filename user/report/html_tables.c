@@ -12,7 +12,7 @@
 #include "user/lib/array.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_json.h"
-#include "user/report/turns.h"
+#include "user/report/frames.h"
 
 /* Longer names of html_lines() are cut, as in the JSON of a comparison. */
 enum { MAX_NAME = 1024 };

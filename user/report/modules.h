@@ -2,6 +2,7 @@
 /* Sums of callers by the file that their code is in: the program, or a library. */
 #pragma once
 
+#include "user/lib/json.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 
@@ -20,3 +21,8 @@ struct report_module {
  */
 int report_modules(const struct report *r, const struct report_process *p, const struct report_row *rows,
 		   size_t nr_rows, struct report_module **list, size_t *nr) __must_check;
+
+/* Write the code of @p by address, with build IDs, as a part of the text. */
+void report_libraries_text(FILE *out, const struct report_process *p);
+/* The key "libraries". */
+void report_libraries_json(struct json *j, const struct report_process *p);

@@ -10,19 +10,9 @@
 #include "user/lib/types.h"
 #include "user/target/module.h"
 
-struct heap;
-struct losses;
-struct report_key;
-struct report_marks;
-struct report_residence;
 struct report_row;
 struct scan_sum;
-struct span_course;
-struct stack;
-struct stack_table;
 struct symbol;
-struct symbolizer;
-struct target;
 
 /* An allocator found in a process. */
 struct report_allocator {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for flame graphs: a line for each caller, with the functions from the outermost one to the allocator. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

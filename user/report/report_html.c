@@ -7,7 +7,6 @@
  */
 #include "user/report/report.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "user/lib/flush.h"

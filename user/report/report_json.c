@@ -2,8 +2,6 @@
 /* The report for scripts, "heaptap-report/2": each file, function, frame and stack once, and no zeros in callers. */
 #include "user/report/report_json.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,6 @@
 #include "user/report/modules.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
-#include "user/report/report_libraries.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
 #include "user/report/report_residence.h"

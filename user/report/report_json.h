@@ -6,8 +6,6 @@
 #include "user/report/caller_id.h"
 #include "user/report/report.h"
 
-struct scan_sum;
-
 /* Keys of the whole report: where its numbers come from. */
 void report_json_head(struct json *j, const struct report *r);
 /* Keys that are final only after all names were looked up. */

@@ -4,11 +4,10 @@
 
 #include "user/lib/json.h"
 #include "user/report/report.h"
-#include "user/report/turns.h"
+#include "user/report/frames.h"
 #include "user/scan/scan_result.h"
 
 struct heap_block;
-struct stack;
 struct thread_row;
 
 /* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */

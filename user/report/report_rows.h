@@ -7,7 +7,6 @@
 #include "user/lib/types.h"
 #include "user/scan/leaks_rows.h"
 
-struct leak_why;
 struct report;
 struct report_process;
 

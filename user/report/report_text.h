@@ -40,10 +40,6 @@ void text_tone_end(struct text *t);
 void text_name(struct text *t, const struct target *target);
 void text_fate(struct text *t, const struct report_process *p);
 
-/* The answer in one or two lines: leaks, or none, or what prevents a verdict; wrong releases, losses. 0 or -ENOMEM. */
-int text_verdict(struct text *t, const struct report_process *p, const struct report_row *rows,
-		 size_t nr) __must_check;
-
 /* A line about growth, with @before in front of it, if there was any. @trend may be NULL. */
 void text_growth(struct text *t, const struct report_process *p, const char *before);
 

@@ -3,7 +3,6 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"
 #include "user/report/modules.h"
-#include "user/report/report_libraries.h"
 #include "user/report/own_code.h"
 #include "user/report/report_hint.h"
 #include "user/report/report_verdict.h"

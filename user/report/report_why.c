@@ -3,7 +3,6 @@
 #include "user/report/report_why.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

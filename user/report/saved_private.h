@@ -11,8 +11,6 @@ struct saved_frame {
 	char function[512], module[512], offset[32];
 };
 
-struct saved_tables;
-
 /* The reading of a report. */
 struct saved_reading {
 	const struct saved_sink *sink;

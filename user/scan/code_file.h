@@ -4,8 +4,6 @@
 
 #include "user/lib/types.h"
 
-struct cfi_frames;
-struct elf;
 struct snapshot;
 struct snapshot_map;
 

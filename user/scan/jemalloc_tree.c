@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "user/lib/array.h"
 #include "user/scan/snapshot.h"
 
 /*

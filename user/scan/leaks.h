@@ -18,9 +18,7 @@
 #include "user/scan/snapshot.h"
 #include "user/scan/snapshot_way.h"
 
-struct kernel_words;
 struct scan_chain;
-struct leak_why;
 
 /* The verdicts on one process, or the reason why it has no verdict. */
 struct leaks {

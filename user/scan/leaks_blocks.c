@@ -2,7 +2,6 @@
 /* Keeps the verdict on each block when a scan is over, and finds it again. */
 #include "user/scan/leaks_blocks.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "user/heap/heap.h"

@@ -4,8 +4,6 @@
 
 #include "user/scan/scan.h"
 
-struct snapshot;
-
 /* Sums for reports. All zero: no books could be read. */
 struct leak_books {
 	char allocator[16];    /* escaped */

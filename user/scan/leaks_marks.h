@@ -4,7 +4,6 @@
 
 #include "user/scan/scan.h"
 
-struct heap;
 struct leaks;
 
 /* Which lost blocks a report shows. */

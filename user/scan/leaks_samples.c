@@ -2,7 +2,6 @@
 /* Chooses leaked blocks to show, and reads what is in them. */
 #include "user/scan/leaks_samples.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "user/lib/array.h"

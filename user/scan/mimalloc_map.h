@@ -18,8 +18,6 @@
 
 #include "user/scan/page_reader.h"
 
-struct mimalloc_layout;
-
 enum { MIMALLOC_MAX_COPIES = 8 }; /* in one process */
 
 /* All zero before the first mimalloc_map_find(). */

@@ -4,9 +4,6 @@
 
 #include "user/lib/types.h"
 
-struct snapshot;
-struct snapshot_map;
-
 enum { READER_PAGE = 4096 };
 
 /* A page of memory that was read last, in words of 8 bytes. */

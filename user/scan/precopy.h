@@ -13,7 +13,6 @@
 #include "user/scan/snapshot.h"
 
 struct page_copy;
-struct precopy;
 
 struct precopy_options {
 	u64 max_bytes;		   /* of the copy */

@@ -21,11 +21,8 @@
 struct heap;
 struct heap_block;
 struct heap_event;
-struct heap_worth;
 struct scan;
-struct cover_map;
 struct snapshot;
-struct stack_table;
 
 /* Pointers into the middle of a block that count as pointers to its start, because C++ or GLib makes them. */
 enum scan_heuristic {

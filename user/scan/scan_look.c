@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Look at memory: which roots point to blocks, and which blocks point to which. Several threads do so at a time. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

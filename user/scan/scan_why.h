@@ -36,7 +36,6 @@ struct scan_chain {
 
 /* Questions to one scan. A later question uses the search of the ones before. */
 struct scan_whys;
-struct snapshot_map;
 
 /*
  * Prepare for questions to @s, which has verdicts and must outlive *@out. Takes 8 bytes per block. *@out is owned by

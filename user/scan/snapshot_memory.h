@@ -5,7 +5,6 @@
 #include "user/scan/snapshot.h"
 
 struct memory_stream;
-struct page_copy;
 
 struct memory_options {
 	pid_t tid; /* whose memory: a thread of the process, or a copy of it */

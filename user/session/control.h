@@ -6,8 +6,6 @@
 
 #include "user/lib/types.h"
 
-struct ask_server;
-
 enum control_event {
 	CONTROL_NONE,	/* look at the source */
 	CONTROL_REPORT, /* SIGUSR1, or --interval has passed */

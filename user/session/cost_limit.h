@@ -8,7 +8,6 @@
 
 #include "user/lib/types.h"
 
-struct cost_book;
 struct session;
 
 enum { COST_FEW_FRAMES = 16 };

@@ -5,8 +5,6 @@
 #include "user/scan/leaks.h"
 #include "user/session/session_process.h"
 
-struct census_lister;
-
 /* Plain data; all zero: none. */
 struct session_books {
 	struct census_lister *census; /* owned */

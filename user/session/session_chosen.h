@@ -4,8 +4,6 @@
 
 #include "user/session/session.h"
 
-struct event_header;
-
 /* The record @rec, EVENT_FORK, of such a process. 0 or -ENOMEM. */
 int session_take_chosen(struct session *s, const struct event_header *rec) __must_check;
 

@@ -6,11 +6,8 @@
 
 #include "user/source/source.h"
 
-struct heap;
 struct leaks;
-struct process;
 struct session;
-struct stack_table;
 struct stream_hello;
 
 /* The blocks of all processes that come from now on are sampled, one in about @bytes bytes; 0 = all are there. */

@@ -15,8 +15,6 @@ struct note_event;
 struct process;
 struct session;
 struct source;
-struct source_ops;
-struct target;
 
 /* Most processes at a time: more are not followed. */
 enum { FORWARD_MAX_PROCESSES = 4096 };

@@ -8,9 +8,7 @@
 #include "user/session/session.h"
 #include "user/scan/scan.h"
 
-struct leaks;
 struct process;
-struct session_stopper;
 
 /* How to judge the blocks, and where the verdicts go. Functions get @ctx. All is borrowed. */
 struct lent_books {

@@ -8,8 +8,6 @@
 #include "user/stream/recorder.h"
 #include "user/stream/span.h"
 
-struct suppress_list;
-
 /* Which reports have leak verdicts. */
 enum session_scans { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 

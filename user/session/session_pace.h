@@ -4,8 +4,6 @@
 
 #include "user/session/session_tune.h"
 
-struct module;
-
 /* Process number @i of the *@nr of @s, with its calls so far; NULL: it does not run, or no report has it. */
 struct process_pace *session_pace(struct session *s, size_t i, size_t *nr);
 

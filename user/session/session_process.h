@@ -10,8 +10,6 @@
 #include "user/session/session_tune.h"
 #include "user/heap/trend.h"
 
-struct suppress_list;
-
 /* The life of a process. Events come only while it runs. */
 enum process_life {
 	PROCESS_RUNS,

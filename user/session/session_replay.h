@@ -6,7 +6,6 @@
 
 struct outputs;
 struct session;
-struct span;
 
 /*
  * A session on the file @path, a recording or a text list of events (user/stream/event_list_read.h), with all of its

@@ -6,9 +6,6 @@
 #include "user/scan/leaks_why.h"
 #include "user/stream/stream_record.h"
 
-struct process;
-struct session;
-
 struct stream_scan_row_key; /* the row of a caller */
 
 /* Zero is idle. */

@@ -4,8 +4,6 @@
 
 #include "user/source/placing.h"
 
-struct elf;
-
 /* All zero: none. */
 struct call_count {
 	struct counted_file *files; /* owned */

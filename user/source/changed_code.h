@@ -29,8 +29,6 @@ struct proc_memory;
 size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapping *map,
 				const struct probe_list *list, const struct elf *elf, const char **function);
 
-struct watched_code;
-
 /* Add places of @f's probes in @map to the @nr of @out, half of what fits at most. How many it has then. */
 size_t changed_code_watch(struct watched_code *out, size_t nr, const struct mapping *map,
 			  const struct probed_file *f);

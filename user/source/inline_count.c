@@ -2,7 +2,6 @@
 /* Chooses the first way to see the calls of a running process by a count of a moment. */
 #include "user/source/inline_count.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "user/lib/human.h"

@@ -3,7 +3,6 @@
 #include "user/source/inline_stacks.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,8 +11,6 @@
 #include "user/source/source.h"
 
 struct cfi_ahead;
-struct inline_stacks;
-struct rings;
 
 /* The thread that writes to a ring. */
 struct ring_thread {

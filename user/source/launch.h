@@ -12,8 +12,6 @@
 #include "user/lib/types.h"
 
 struct launch;
-struct source;
-struct source_tracer;
 struct thread_request;
 
 struct launch_options {

@@ -3,18 +3,48 @@
 #include "user/source/launch_child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "user/source/inherited.h"
 #include "user/source/limits.h"
 #include "user/source/source_tracer.h"
+
+/* Keeps the settings of signals that heaptap changes for itself, for the programs that it starts. */
+
+/* Static, because these settings belong to the process. */
+static struct {
+	bool is_known, ignores_children;
+	sigset_t mask;
+} inherited;
+
+void inherited_begin(void)
+{
+	struct sigaction now;
+
+	inherited.is_known = !sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
+	if (sigaction(SIGCHLD, NULL, &now) || now.sa_handler != SIG_IGN)
+		return;
+	/* Where SIGCHLD is ignored, the kernel keeps no exit status of a child. */
+	inherited.ignores_children = true;
+	signal(SIGCHLD, SIG_DFL);
+}
+
+/* In the child, before it executes the program. Async-signal-safe. */
+static void inherited_restore(void)
+{
+	if (inherited.ignores_children)
+		signal(SIGCHLD, SIG_IGN);
+	if (!inherited.is_known)
+		sigemptyset(&inherited.mask);
+	sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+}
 
 /* Runs in the child: become @user. 0 or -errno. */
 static int launch_child_become(const char *user)

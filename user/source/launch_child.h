@@ -17,3 +17,6 @@ struct launch_failure {
  * launch_failure. The child ends if @go ends without a byte.
  */
 _Noreturn void launch_child(const struct launch_options *o, int go, int report);
+
+/* At the start of heaptap. Ends of children are noticed from now on, even if whoever started heaptap ignores theirs. */
+void inherited_begin(void);

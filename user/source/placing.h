@@ -9,7 +9,6 @@
 #include "user/probe/probe.h"
 #include "user/target/target.h"
 
-struct elf;
 struct watched_code;
 
 /* The purpose of a probe in a file. Probes are put in in this order, because no release may be missed. */

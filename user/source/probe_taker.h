@@ -4,7 +4,6 @@
 
 #include "user/source/placing.h"
 
-struct elf;
 struct source;
 
 /* A point that is for few programs, and for none where only code of ours sees calls: it may be left out. */
@@ -18,8 +17,6 @@ static inline bool probe_point_is_spare(u32 kind)
  * source_bpf_count(): that counts them.
  */
 enum { PROBE_TAKER_DECLINES = 1, PROBE_TAKER_COUNTS = 2 };
-
-struct watched_code;
 
 /*
  * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as

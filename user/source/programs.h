@@ -10,9 +10,6 @@
 #include "bpf/maps.h"
 #include "user/source/probe_runs.h"
 
-struct bpf_object;
-struct bpf_program;
-
 enum program {
 	PROGRAM_ENTER_ALLOC,
 	PROGRAM_LEAVE_CALL,

@@ -4,7 +4,6 @@
 
 #include "user/lib/types.h"
 
-struct alloc_spec;
 struct alloc_table;
 struct probe_custom;
 struct source;

@@ -6,11 +6,8 @@
 
 #include "user/source/tuning.h"
 
-struct heap;
-struct leak_books;
 struct scan;
 struct scan_chain;
-struct sink;
 struct source;
 struct target;
 

@@ -3,7 +3,6 @@
 #include "user/stream/recorder.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>

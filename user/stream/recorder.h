@@ -10,7 +10,6 @@ struct alloc_table;
 struct heap;
 struct leaks;
 struct losses;
-struct note_event;
 struct target;
 
 /* Options of a recorder. Strings are borrowed. */

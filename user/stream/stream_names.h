@@ -6,8 +6,6 @@
 #include "user/target/allocator.h"
 #include "user/target/module.h"
 
-struct target;
-
 enum { STREAM_MAX_MAPPINGS = 65536 }; /* of one process */
 
 /* The processes that the stream is about are those of a session, or of a connection. */

@@ -5,7 +5,6 @@
 #include "bpf/event.h"
 #include "user/stream/stream_format.h"
 
-struct alloc_table;
 struct stream_writer;
 
 /*

@@ -2,7 +2,6 @@
 /* From the report on a traced process to one caller and one verdict. */
 #include "user/system/answer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -9,8 +9,6 @@
 #include "user/scan/scan_result.h"
 #include "user/system/price.h"
 
-struct session;
-
 enum answer_kind {
 	ANSWER_NONE,	  /* nothing yet */
 	ANSWER_UNWATCHED, /* it has no allocator that can be probed */

@@ -2,7 +2,6 @@
 /* Writes heap reports on traced processes. */
 #include "user/system/dump.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
-#include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_price.h"

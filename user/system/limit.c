@@ -2,9 +2,7 @@
 /* Reads the limits of control groups, of address spaces and of the machine. */
 #include "user/system/limit.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 

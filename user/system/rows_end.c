@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/system/answer.h"

@@ -3,24 +3,118 @@
 #include "user/system/system.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/metrics/metrics.h"
 #include "user/metrics/push.h"
+#include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"
 #include "user/lib/privileges.h"
 #include "user/system/rows.h"
-#include "user/system/screen_live.h"
+#include "user/system/screen.h"
 #include "user/system/system_metrics.h"
 #include "user/system/zoom_price.h"
+#include "user/top/top_view.h"
+
+/* Lines and keys of the terminal, and messages that come meanwhile. */
+
+enum { MAX_EMPTY_INPUTS = 100 };
+
+struct screen_live {
+	struct top_view *view; /* owned */
+	struct screen screen;
+	struct top_screen lines;
+	pthread_mutex_t lock; /* of messages: reports are made in another thread */
+	u32 nr_empty_inputs;  /* in a row: a terminal that has gone is always ready */
+};
+
+static void screen_live_take_message(void *ctx, enum log_level level, const char *line)
+{
+	struct screen_live *live = ctx;
+
+	pthread_mutex_lock(&live->lock);
+	screen_say(&live->screen, level, line);
+	pthread_mutex_unlock(&live->lock);
+}
+
+/* Are standard input and output a terminal that can have a screen? */
+static bool screen_is_possible(void)
+{
+	const char *term = getenv("TERM");
+
+	return top_view_is_built && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && term && *term;
+}
+
+/* Take the terminal, and all messages from now on. *@out is owned by the caller. 0; -EOPNOTSUPP; or -ENOMEM. */
+static int screen_live_open(struct screen_live **out, const struct output_options *look, struct control *c)
+{
+	auto_free struct screen_live *live = calloc(1, sizeof(*live));
+	int err = live ? top_view_open(&live->view, output_look(look, stdout).color) : -ENOMEM;
+
+	if (err)
+		return err;
+	pthread_mutex_init(&live->lock, NULL);
+	log_divert(screen_live_take_message, live);
+	control_watch(c, STDIN_FILENO);
+	*out = take_ptr(live);
+	return 0;
+}
+
+/* Give the terminal back, and print the warnings that were on it. NULL is fine. */
+static void screen_live_close(struct screen_live *live, struct control *c)
+{
+	if (!live)
+		return;
+	control_watch(c, -1);
+	log_divert(NULL, NULL);
+	top_view_close(live->view);
+	for (u32 i = 0; i < SCREEN_MESSAGES; i++)
+		if (live->screen.messages[i].level <= LOG_WARN && live->screen.messages[i].text[0])
+			log_line(live->screen.messages[i].level, "%s", live->screen.messages[i].text);
+	top_screen_fini(&live->lines);
+	pthread_mutex_destroy(&live->lock);
+	free(live);
+}
+
+/* Take the keys that were typed. @is_ready: the terminal has said that there are some. */
+static enum screen_action screen_live_keys(struct screen_live *live, const struct system_state *s,
+					   bool is_ready)
+{
+	enum screen_action most = SCREEN_NOTHING;
+	bool is_any = false;
+	int key;
+
+	while (most != SCREEN_QUIT && (key = top_view_key(live->view))) {
+		enum screen_action action = screen_key(&live->screen, s, key);
+
+		is_any = true;
+		most = action > most ? action : most;
+	}
+	live->nr_empty_inputs = is_ready && !is_any ? live->nr_empty_inputs + 1 : 0;
+	return live->nr_empty_inputs > MAX_EMPTY_INPUTS ? SCREEN_QUIT : most;
+}
+
+static void screen_live_draw(struct screen_live *live, const struct system_state *s)
+{
+	int err;
+
+	top_view_size(live->view, &live->screen.columns, &live->screen.lines);
+	pthread_mutex_lock(&live->lock);
+	err = screen_draw(&live->screen, s, &live->lines);
+	pthread_mutex_unlock(&live->lock);
+	if (!err)
+		top_view_draw(live->view, &live->lines);
+}
 
 enum { POLL_MS = 50 };
 

@@ -7,8 +7,6 @@
 #include "user/system/watch.h"
 #include "user/system/zoom.h"
 
-struct control;
-
 /* Strings and lists are borrowed. */
 struct system_options {
 	struct watch_choice choice;

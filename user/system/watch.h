@@ -10,8 +10,6 @@
 #include "user/system/growth.h"
 #include "user/system/limit.h"
 
-struct births;
-
 /* Which processes to watch: NULL-terminated lists, borrowed. One of each list that is not NULL must fit. */
 struct watch_choice {
 	const char *const *comms, *const *exes; /* names and paths, or patterns of these as in a shell */

@@ -7,11 +7,6 @@
 #include "user/system/price.h"
 #include "user/system/watch.h"
 
-struct control;
-struct session;
-struct session_options;
-struct zoom_answer;
-
 enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256 };
 
 /* Strings, lists and options are borrowed. */

@@ -3,7 +3,6 @@
 #include "user/target/module.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -3,12 +3,15 @@
 #include "user/top/top.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/remote/connection.h"
 #include "user/report/report_parts.h"
@@ -21,8 +24,74 @@
 #include "user/session/session_live.h"
 #include "user/session/session_price.h"
 #include "user/target/target.h"
-#include "user/top/top_messages.h"
 #include "user/top/top_view.h"
+
+/* Messages that come while the screen has the terminal. */
+
+enum { TOP_MESSAGE_BYTES = 256, TOP_MAX_MESSAGES = 64 };
+
+struct top_messages {
+	pthread_mutex_t lock; /* reports are made in another thread */
+	char last[TOP_MESSAGE_BYTES];
+	enum log_level last_level;
+	bool is_new;
+	bool is_answer; /* messages answer a key: somebody reads them now */
+	struct {
+		char text[TOP_MESSAGE_BYTES];
+		enum log_level level;
+	} kept[TOP_MAX_MESSAGES]; /* warnings and errors */
+	size_t nr_kept, nr_dropped;
+};
+
+static void top_messages_take_line(void *ctx, enum log_level level, const char *line)
+{
+	struct top_messages *m = ctx;
+
+	pthread_mutex_lock(&m->lock);
+	snprintf(m->last, sizeof(m->last), "%s", line);
+	m->last_level = level;
+	m->is_new = true;
+	if (!m->is_answer && level <= LOG_WARN && m->nr_kept < TOP_MAX_MESSAGES) {
+		snprintf(m->kept[m->nr_kept].text, sizeof(m->kept->text), "%s", line);
+		m->kept[m->nr_kept++].level = level;
+	} else if (!m->is_answer && level <= LOG_WARN) {
+		m->nr_dropped++;
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* Take all messages from now on. */
+static void top_messages_begin(struct top_messages *m)
+{
+	*m = (struct top_messages){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	log_divert(top_messages_take_line, m);
+}
+
+/* Copy the last message, if it is newer than the last call. */
+static bool top_messages_take(struct top_messages *m, char *text, size_t size, enum log_level *level)
+{
+	bool is_new;
+
+	pthread_mutex_lock(&m->lock);
+	is_new = m->is_new;
+	if (is_new) {
+		snprintf(text, size, "%s", m->last);
+		*level = m->last_level;
+	}
+	m->is_new = false;
+	pthread_mutex_unlock(&m->lock);
+	return is_new;
+}
+
+/* Print the warnings and errors that no key caused, and all messages from now on. */
+static void top_messages_end(struct top_messages *m)
+{
+	log_divert(NULL, NULL);
+	for (size_t i = 0; i < m->nr_kept; i++)
+		log_line(m->kept[i].level, "%s", m->kept[i].text);
+	if (m->nr_dropped)
+		warn("top: %zu more messages", m->nr_dropped);
+}
 
 /*
  * Events may wait for POLL_MS: the screen shows them once a second. Keys, and a ring of events that fills, end the

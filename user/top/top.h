@@ -5,10 +5,6 @@
 #include "user/report/output.h"
 #include "user/session/session_options.h"
 
-struct connection;
-struct control;
-struct session;
-
 /* All borrowed. */
 struct top {
 	struct session *session;

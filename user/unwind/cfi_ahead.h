@@ -5,8 +5,6 @@
 #include "user/unwind/cfi.h"
 #include "user/target/module.h"
 
-struct cfi_ahead;
-
 /*
  * Begin to read the files of @list that @is_known does not know. They stay open until cfi_ahead_end(). NULL: they are
  * small, or there is one CPU, or no thread: they are read when they are needed, as always.

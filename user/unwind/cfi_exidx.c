@@ -7,7 +7,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "arch/unwind.h"
 #include "bpf/cfi_rule.h"

@@ -6,7 +6,6 @@
 
 #include "user/target/module.h"
 
-struct cfi_ahead;
 struct shard;
 struct unwind_maps;
 struct unwind_tables;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Recursion on stacks of letters, each a frame. */
-#include "user/report/turns.h"
+#include "user/report/frames.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "user/scan/snapshot_pause.h"
 #include "user/scan/snapshot_plan.h"
 
 #define MIB	 (1ULL << 20)
