@@ -3,7 +3,6 @@
 #include "user/report/html_tables.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* The report for scripts, "heaptap-report/2": each file, function, frame and stack once, and no zeros in callers. */
 #include "user/report/report_json.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
