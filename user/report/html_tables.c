@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_json.h"

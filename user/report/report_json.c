@@ -10,7 +10,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/digits.h"
 #include "user/lib/flush.h"
-#include "user/lib/json.h"
 #include "user/report/estimate.h"
 #include "user/report/json_tables.h"
 #include "user/report/modules.h"
