@@ -2,8 +2,6 @@
 /* A CPU for breakpoints: registers of a stopped thread, arguments of calls, and emulated instructions. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

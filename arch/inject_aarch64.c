@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <linux/futex.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>

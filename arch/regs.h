@@ -2,8 +2,6 @@
 /* All registers of a stopped thread as plain words. A leak scan takes them for roots. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum {

@@ -2,8 +2,6 @@
 /* The events that wait(2) reports of a thread that is traced by ptrace, and the signals behind them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* One comment each says what the tracer owes. A stopped thread must be resumed, now or later. */

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "arch/inject.h"
 
 struct thread_call {

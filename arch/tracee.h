@@ -2,8 +2,6 @@
 /* A stopped, ptraced thread on each CPU: system calls of interest. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* The meaning of a system call for code that follows the start and the end of a program. */

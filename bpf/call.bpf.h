@@ -88,7 +88,7 @@ static __always_inline const struct call_probe *call_probe_at(const struct call 
 static __always_inline bool call_send(const struct call *c, const struct inflight *t,
 				      const struct heap_event *ev)
 {
-	return sample_note(c, t, ev) && send(t, ev);
+	return sample_note(c, t, ev) && send_heap_event(t, ev);
 }
 
 static __always_inline u64 call_take_stack(const struct call *c, const struct inflight *t,

@@ -63,7 +63,7 @@ int enter_alloc_unrolled(struct pt_regs *ctx)
 }
 
 /* A call ends whose stack pointer at entry was @sp. */
-static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp, bool is_return)
+static __always_inline int leave_at(struct pt_regs *ctx, u64 cookie, u64 sp, bool is_return)
 {
 	u32 probe = (u32)cookie;
 	struct inflight *t = thread_returning(cookie);
@@ -86,14 +86,14 @@ int leave_call(struct pt_regs *ctx)
 	u32 probe = (u32)cookie;
 	const struct call_probe *p = bpf_map_lookup_elem(&probes, &probe);
 
-	return p ? leave(ctx, cookie, call_sp_inside(call_at(ctx), p), true) : 0;
+	return p ? leave_at(ctx, cookie, call_sp_inside(call_at(ctx), p), true) : 0;
 }
 
 /* On the ret instructions of a function, where a uretprobe would do harm: the return address is not popped yet. */
 SEC("uprobe")
 int at_ret(struct pt_regs *ctx)
 {
-	return leave(ctx, probe_cookie(ctx), REGS_SP(ctx), false);
+	return leave_at(ctx, probe_cookie(ctx), REGS_SP(ctx), false);
 }
 
 /* @how: 0 = without a stack. */

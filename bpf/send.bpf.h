@@ -51,7 +51,7 @@ static __always_inline bool is_wished(const struct heap_event *ev)
  * Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. False: no room; nothing is counted.
  * The thread stops before it returns to its program if somebody waits for this call.
  */
-static __always_inline bool send(const struct inflight *t, const struct heap_event *ev)
+static __always_inline bool send_heap_event(const struct inflight *t, const struct heap_event *ev)
 {
 	struct heap_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 

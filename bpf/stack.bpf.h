@@ -255,7 +255,7 @@ static __always_inline u64 stack_walk(struct walk *w, u32 pid, u32 depth, bool h
 	w->last_id = 0;
 	if (!walk_again(w, &loop, pid, has_loop))
 		return stack_lost(pid);
-	id = stack_id_end(innermost(w)->id, pid, w->epoch, stack_end(w));
+	id = stack_id_end(walk_innermost(w)->id, pid, w->epoch, stack_end(w));
 	if (!is_seen(id)) {
 		if (!stack_send(pid, w, id))
 			return stack_lost(pid);

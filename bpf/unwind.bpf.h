@@ -121,7 +121,7 @@ static __always_inline u32 find_rule(const struct unwind_map *m, u64 pc)
 
 		asm volatile("%0 &= %1" : "+r"(next) : "i"(SHARD_ROWS - 1));
 		/* With one row left half is 0, and nothing changes any more. */
-		first += half & ~below(offset, shard->rows[next].pc);
+		first += half & ~walk_below(offset, shard->rows[next].pc);
 		nr -= half;
 	}
 	asm volatile("%0 &= %1" : "+r"(first) : "i"(SHARD_ROWS - 1));

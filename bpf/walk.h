@@ -71,7 +71,7 @@ WALK_STEP void make_room(struct walk *w, u32 depth);
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid);
 
 /* All ones if @a < @b, else 0; both below 2^63. */
-WALK_STEP u64 below(u64 a, u64 b)
+WALK_STEP u64 walk_below(u64 a, u64 b)
 {
 	s64 d = a - b;
 
@@ -89,7 +89,7 @@ WALK_STEP const struct unwind_map *find_map(const struct unwind_maps *maps, u64 
 		u64 next = i + half;
 
 		WALK_LIMIT(next, MAX_UNWIND_MAPS);
-		i += half & ~below(pc, maps->maps[next].start);
+		i += half & ~walk_below(pc, maps->maps[next].start);
 	}
 	WALK_LIMIT(i, MAX_UNWIND_MAPS);
 	return &maps->maps[i];
@@ -372,7 +372,7 @@ WALK_STEP int rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u3
 }
 
 /* Store the frame that the walk has reached, and step to its caller. Returns STEP_ON or an enum stack_end. */
-WALK_STEP int step(struct walk *w, const struct unwind_maps *maps)
+WALK_STEP int walk_step(struct walk *w, const struct unwind_maps *maps)
 {
 	struct walk_frame *f;
 	u64 n = w->nr_fresh;
@@ -482,7 +482,7 @@ static long walk_round(u32 round, void *data)
 			return 1;
 		}
 	}
-	state = step(w, loop->maps);
+	state = walk_step(w, loop->maps);
 #ifdef WALK_UNKNOWN_APART
 	if (state == STEP_UNKNOWN)
 		return unknown_round(loop);
@@ -608,7 +608,7 @@ WALK_STEP void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 }
 
 /* The innermost frame of the last stack. The id of this frame is a hash of the whole stack. */
-WALK_STEP const struct walk_frame *innermost(const struct walk *w)
+WALK_STEP const struct walk_frame *walk_innermost(const struct walk *w)
 {
 	u64 top = w->nr - 1;
 
@@ -621,7 +621,7 @@ WALK_STEP u8 stack_end(const struct walk *w)
 {
 	if (w->is_stale)
 		return STACK_STALE;
-	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
+	return w->end == STACK_COMPLETE && walk_innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
 /* Walk the stack by one state of the mappings. False if there is no stack. */

@@ -2,8 +2,6 @@
 /* Messages between heaptap and its guardian: each gets one answer. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "fallback/tracer.h"
 
 enum command_op {

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* Changed by program_set_state() only. An exec leads from any state to STARTING or RUNNING. */

@@ -2,8 +2,6 @@
 /* Records from the guardian to heaptap: a ring in memory that is shared by fork, with one writer and one reader. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum { RING_MAX_RECORD = 2048 };

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "arch/cpu.h"
 #include "call/note.h"
 #include "call/probe.h"

@@ -2,8 +2,6 @@
 /* Changes of traced processes that another one makes: the source inline, where there is no BPF. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct tracer;

@@ -11,8 +11,8 @@
 /* One round of a wait. With one pause in it, threads that wait took a tenth more CPU time. */
 static inline void relax_round(void)
 {
-	relax();
-	relax();
-	relax();
-	relax();
+	cpu_relax();
+	cpu_relax();
+	cpu_relax();
+	cpu_relax();
 }

@@ -47,7 +47,7 @@ static inline u64 thread_pointer(void)
 	return (u64)(uintptr_t)__builtin_thread_pointer();
 }
 
-static inline u64 counter(void)
+static inline u64 cpu_counter(void)
 {
 	u64 value;
 
@@ -72,7 +72,7 @@ static inline void subtract_from_word(u64 *word, u64 value)
 	__atomic_fetch_sub(word, value, __ATOMIC_RELEASE);
 }
 
-static inline void relax(void)
+static inline void cpu_relax(void)
 {
 	asm volatile("yield" : : : "memory");
 }

@@ -53,7 +53,7 @@ static inline u64 thread_pointer(void)
 	return value;
 }
 
-static inline u64 counter(void)
+static inline u64 cpu_counter(void)
 {
 	return __builtin_ia32_rdtsc();
 }
@@ -76,7 +76,7 @@ static inline void subtract_from_word(u64 *word, u64 value)
 	asm volatile("sub %1, %0" : "+m"(*word) : "r"(value) : "memory", "cc");
 }
 
-static inline void relax(void)
+static inline void cpu_relax(void)
 {
 	__builtin_ia32_pause();
 }

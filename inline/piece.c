@@ -322,7 +322,7 @@ static bool take_others_pending(struct piece_thread *t, u64 sp, struct piece_pen
 static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 {
 	enum { LOOKS = 100 };
-	const struct piece_key *keys = private()->keys;
+	const struct piece_key *keys = region_private()->keys;
 
 	for (u32 i = 0; i < LOOKS * PIECE_MAX_THREADS; i++) {
 		const struct piece_key *k = &keys[i % PIECE_MAX_THREADS];
@@ -369,7 +369,7 @@ static inline struct piece_ring *slot_ring(const struct piece_key *slot)
 static inline __attribute__((always_inline)) const struct piece_key *plain_hold(const struct piece_regs *regs)
 {
 	u64 key = thread_key();
-	const struct piece_key *slot = &private()->keys[first_slot(key)];
+	const struct piece_key *slot = &region_private()->keys[first_slot(key)];
 
 	if (__atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
 		return NULL;
@@ -559,7 +559,8 @@ static void inline_piece_enter(struct piece_place *place, u32 index, const struc
 static void count_lost(const struct piece_regs *regs)
 {
 	const struct call_probe *p = &regs_probe(regs)->call;
-	u64 sp = regs_entry_sp(regs), *own_free = &private()->own_frees[sp / sizeof(u64) % PIECE_OWN_FREES];
+	u64 sp = regs_entry_sp(regs),
+	    *own_free = &region_private()->own_frees[sp / sizeof(u64) % PIECE_OWN_FREES];
 	u32 kind = regs_kind(regs);
 
 	if (kind == PIECE_INTERNAL_CALL)

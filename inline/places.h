@@ -72,7 +72,7 @@ static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
  */
 static __attribute__((noinline)) struct piece_key *find_key(u64 key, bool is_new)
 {
-	struct piece_key *keys = private()->keys;
+	struct piece_key *keys = region_private()->keys;
 	u32 at = first_slot(key), place = NO_THREAD;
 
 	for (u32 i = 0; i < MAX_LOOKS; i++, at = (at + 1) % PIECE_MAX_THREADS) {

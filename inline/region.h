@@ -17,12 +17,12 @@ static inline void *at_offset(u64 offset)
 	return (void *)(uintptr_t)(head + offset);
 }
 
-static inline struct piece_control *control(void)
+static inline struct piece_control *region_control(void)
 {
 	return at_offset(PIECE_CONTROL_OFFSET);
 }
 
-static inline struct piece_private *private(void)
+static inline struct piece_private *region_private(void)
 {
 	return at_offset(PIECE_PRIVATE_OFFSET);
 }
@@ -43,14 +43,14 @@ static inline struct piece_shared *shared(void)
 	return at_offset(PIECE_SHARED_OFFSET);
 }
 
-static inline struct piece_tables *tables(void)
+static inline struct piece_tables *region_tables(void)
 {
 	return at_offset(PIECE_TABLES_OFFSET);
 }
 
 static inline bool is_on(void)
 {
-	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
+	return __atomic_load_n(&region_control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
 }
 
 /* Thread with ring @r has written @nr records more. heaptap need not look at each ring to see that one fills. */
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) u64 next_stamp(void)
 		return sequence_next(&s->sequence);
 	if (!sequence_is_alone(&s->sequence))
 		order_counter();
-	return counter();
+	return cpu_counter();
 }
 
 /* The function that is called, and why: enum piece_kind. */

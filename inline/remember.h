@@ -27,7 +27,7 @@ static inline struct piece_remembered *find_remembered(struct piece_walk *pw, u6
 static inline bool can_read(const struct piece_walk *pw, const struct piece_remembered *m, u64 sp)
 {
 	return sp >= pw->low && sp < pw->high && m->high <= pw->high &&
-	       pw->seq == __atomic_load_n(&tables()->seq, __ATOMIC_RELAXED);
+	       pw->seq == __atomic_load_n(&region_tables()->seq, __ATOMIC_RELAXED);
 }
 
 /* Is the stack @m that of the call whose stack pointer is @sp? */
@@ -67,8 +67,8 @@ static inline bool note_words(struct piece_remembered *m, const struct piece_wal
  * The call at @sp has the stack @id, which was walked just now, and whose outermost frame is @outermost of those of the
  * walk. It is remembered when a call at the same place comes the second time: most do not come again.
  */
-static __attribute__((noinline)) void remember(struct piece_walk *pw, u64 key, u64 sp, u64 ret, u64 id,
-					       u32 outermost)
+static __attribute__((noinline)) void remember_walk(struct piece_walk *pw, u64 key, u64 sp, u64 ret, u64 id,
+						    u32 outermost)
 {
 	u32 *once = &pw->seen_once[key >> 32 & (PIECE_SEEN_ONCE - 1)], at;
 	struct piece_remembered *m = find_remembered(pw, key);

@@ -10,7 +10,7 @@ enum { FEW_LOST = 4096, MAX_RENEWALS = 128 };
 /* Place @nr keeps its calls, which return by a look at all keys, and gets no others. False: no room. */
 static bool place_retire(u32 nr)
 {
-	struct piece_key *keys = private()->keys;
+	struct piece_key *keys = region_private()->keys;
 	u64 key = (u64)(uintptr_t)place_at(nr) | 1, seen;
 	u32 at = first_slot(key);
 

@@ -8,7 +8,7 @@
 /* The entry of this thread where its stubs look for it. NULL: it is not there. */
 static inline struct piece_key *sample_first(u64 key)
 {
-	struct piece_key *k = &private()->keys[first_slot(key)];
+	struct piece_key *k = &region_private()->keys[first_slot(key)];
 
 	return __atomic_load_n(&k->key, __ATOMIC_ACQUIRE) == key ? k : NULL;
 }

@@ -40,7 +40,7 @@ static u32 search_regions(const struct piece_tables *t, u64 addr)
 /* Find the memory around @sp in the list of heaptap. False: it is not there, or the list changes. */
 static bool stack_find_region(struct piece_walk *pw, u64 sp)
 {
-	const struct piece_tables *t = tables();
+	const struct piece_tables *t = region_tables();
 	u32 seq = __atomic_load_n(&t->seq, __ATOMIC_ACQUIRE), at;
 
 	pw->seq = seq;
@@ -68,7 +68,7 @@ static bool stack_find_region(struct piece_walk *pw, u64 sp)
 static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp)
 {
 	struct piece_wait w = wait_begin();
-	u32 seq = __atomic_load_n(&tables()->seq, __ATOMIC_ACQUIRE);
+	u32 seq = __atomic_load_n(&region_tables()->seq, __ATOMIC_ACQUIRE);
 	bool is_there;
 
 	if (pw->has_waited)
@@ -96,7 +96,7 @@ static bool is_listed_at(const struct piece_tables *t, u64 addr)
  */
 static bool ends_at_own_data(const struct piece_walk *pw, u64 sp, u64 own)
 {
-	const struct piece_tables *t = tables();
+	const struct piece_tables *t = region_tables();
 
 	return own > sp && own - sp < NEAR_OWN_DATA && !pw->was_elsewhere && !is_listed_at(t, own) &&
 	       !(pw->seq & 1) && pw->seq == __atomic_load_n(&t->seq, __ATOMIC_ACQUIRE);
@@ -135,7 +135,8 @@ static void use_stack(struct piece_walk *pw, u64 sp, u64 from)
 {
 	u64 bytes;
 
-	if (sp < pw->low || sp >= pw->high || pw->seq != __atomic_load_n(&tables()->seq, __ATOMIC_RELAXED))
+	if (sp < pw->low || sp >= pw->high ||
+	    pw->seq != __atomic_load_n(&region_tables()->seq, __ATOMIC_RELAXED))
 		stack_find_stack(pw, sp);
 	bytes = pw->high - from;
 	pw->walk.copy_start = from;
@@ -179,7 +180,7 @@ WALK_STEP bool real_return(struct walk *w, u64 cfa, u64 *pc)
 
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid)
 {
-	const struct piece_tables *t = tables();
+	const struct piece_tables *t = region_tables();
 
 	(void)pid;
 	return &t->maps[__atomic_load_n(&t->maps_at, __ATOMIC_ACQUIRE) & 1];
@@ -222,7 +223,7 @@ WALK_STEP u64 code_at(u64 pc)
 
 WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc)
 {
-	const struct cfi_row *rows = tables()->shards[m->shard % PIECE_MAX_SHARDS].rows;
+	const struct cfi_row *rows = region_tables()->shards[m->shard % PIECE_MAX_SHARDS].rows;
 	u64 first = m->first, nr = m->nr, offset = pc - m->base;
 
 	if (!nr || first + nr > SHARD_ROWS)
@@ -250,7 +251,7 @@ WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc)
 {
 	(void)w;
 	_Static_assert(PIECE_KNOWN_RULES == 1 << 15, "bits of the hash");
-	return (struct known_rule *)private()->rules[pc * 0x9e3779b97f4a7c15 >> 49];
+	return (struct known_rule *)region_private()->rules[pc * 0x9e3779b97f4a7c15 >> 49];
 }
 
 WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule)
@@ -388,7 +389,7 @@ static u64 stack_id(const struct walk *w)
 	u64 id = STACK_ID_BEGIN;
 
 	if (w->end != STACK_DEPTH && !frames_too_many(w))
-		id = innermost(w)->id;
+		id = walk_innermost(w)->id;
 	else
 		for (u32 i = frames_too_many(w); i < w->nr; i++)
 			id = stack_id_frame(id, w->last[i % WALK_FRAMES].pc);
@@ -464,7 +465,7 @@ static __attribute__((noinline)) bool stack_walk(struct piece_walk *pw)
 static u64 stack_found(struct piece_walk *pw, u64 id)
 {
 	if (pw->ret != (u64)(uintptr_t)piece_returned)
-		remember(pw, call_key(pw->sp, pw->ret), pw->sp, pw->ret, id, frames_too_many(&pw->walk));
+		remember_walk(pw, call_key(pw->sp, pw->ret), pw->sp, pw->ret, id, frames_too_many(&pw->walk));
 	return id;
 }
 

@@ -2,8 +2,6 @@
 /* The part of heaptap scan that needs no trace. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct options;

@@ -2,8 +2,6 @@
 /* The table of commands. */
 #include "user/cli/commands.h"
 
-#include <stdint.h>
-
 #include "user/cli/options.h"
 #include "user/lib/serve_only.h"
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "user/inject/left.h"
 #include "user/source/caps.h"

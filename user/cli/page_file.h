@@ -2,8 +2,6 @@
 /* The HTML file that `heaptap report --open` shows in the browser of the user. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct output_options;

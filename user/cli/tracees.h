@@ -2,8 +2,6 @@
 /* Processes that heaptap traces by ptrace while a session counts their calls: what each of their stops is for. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "user/session/session_stopper.h"
 #include "user/lib/types.h"
 #include "user/source/launch.h"

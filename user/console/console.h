@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "user/console/console_commands.h"
 #include "user/console/console_parse.h"

@@ -14,7 +14,6 @@
 #include "user/lib/parse.h"
 #include "user/report/estimate.h"
 #include "user/session/session.h"
-#include "user/session/session_live.h"
 #include "user/session/session_wish.h"
 
 static int console_break_prepare(void *ctx, const struct report *r)

@@ -2,8 +2,6 @@
 /* A process that waits by SIGSTOP, for the command `break`. Life: as the functions follow each other here. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct held_process;

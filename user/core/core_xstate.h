@@ -2,8 +2,6 @@
 /* Vector registers of x86_64 in the layout that gdb reads. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/lib/types.h"
 
 enum { CORE_XSTATE_MAX = 2696 };

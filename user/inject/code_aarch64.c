@@ -7,7 +7,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "arch/insn.h"

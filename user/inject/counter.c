@@ -8,7 +8,6 @@
 
 #include "inline/cpu.h"
 #include "user/lib/cleanup.h"
-#include "user/lib/clock.h"
 
 /* Is @word one of the words of @line? */
 static bool has_word(const char *line, const char *word)

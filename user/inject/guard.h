@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "fallback/tracer_change.h"
 #include "user/inject/process.h"
 

@@ -2,8 +2,6 @@
 /* A file in a target whose functions are led to the piece, and the breakpoints of this trace in it. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/inject/code.h"
 
 /* A breakpoint of this trace that stays in other processes, and what the file has there: one step of instructions. */

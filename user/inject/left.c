@@ -3,7 +3,6 @@
 #include "user/inject/left.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -11,7 +11,6 @@
 
 #include "arch/thread_call.h"
 #include "inline/shape.h"
-#include "user/inject/code.h"
 #include "user/inject/left.h"
 #include "user/inject/pages.h"
 #include "user/inject/plan.h"

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "inline/layout.h"
 #include "user/inject/code.h"
 #include "user/inject/inject_file.h"

@@ -2,8 +2,6 @@
 /* All threads of a target, stopped by ptrace for some milliseconds; one of them makes system calls for us. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "arch/stop_all.h"
 #include "arch/thread_call.h"
 #include "user/lib/types.h"

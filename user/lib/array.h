@@ -2,8 +2,6 @@
 /* Arrays that grow: a pointer to the items, their number, and how many there is room for. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,8 +2,6 @@
 /* Whole reads and writes at an offset of a file, however the kernel divides them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* Read @len bytes: fewer only at the end of the file. Their number or -errno. */

@@ -2,8 +2,6 @@
 /* Reads /proc/PID/maps line by line, whatever the names of files in it contain. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* One mapping, as the kernel prints it. */

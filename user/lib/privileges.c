@@ -13,7 +13,6 @@
 
 #include "user/lib/call_filter.h"
 #include "user/lib/log.h"
-#include "user/lib/types.h"
 
 /* Newer than some headers; the numbers are those of all CPUs. */
 enum { PERFMON = 38, BPF = 39, CHECKPOINT_RESTORE = 40 };

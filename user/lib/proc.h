@@ -2,8 +2,6 @@
 /* Reads the files of /proc about a process. Only this file reads stat, status, exe, cmdline, auxv and task. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

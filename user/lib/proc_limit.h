@@ -2,8 +2,6 @@
 /* Limits of resources of other processes. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,8 +2,6 @@
 /* Reads the memory of another process, with the rights that this process has. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,8 +2,6 @@
 /* Numbers that nobody can guess. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/lib/types.h"
 
 /*

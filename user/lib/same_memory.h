@@ -2,8 +2,6 @@
 /* Do two processes have one memory? */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* Is the memory of @a, which this process may change, that of @b, and no copy? 1, 0, or -errno: not known. */

@@ -2,7 +2,6 @@
 /* Breaks long lines of text reports on their way to the terminal or the file. */
 #include "user/lib/wrap.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

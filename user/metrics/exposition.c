@@ -3,7 +3,6 @@
 #include "user/metrics/exposition.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 

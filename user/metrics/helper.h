@@ -2,8 +2,6 @@
 /* Helper processes that talk to other programs, and heaptap's end of the channel to them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,7 +2,6 @@
 /* A table of connections with the time since when each request takes. */
 #include "user/metrics/http_clients.h"
 
-#include <stddef.h>
 #include <sys/socket.h>
 
 /* The library notices, and closes the descriptor. */

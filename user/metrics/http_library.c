@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "user/lib/types.h"
-
 int http_library_load(struct http_library *l)
 {
 	const struct {

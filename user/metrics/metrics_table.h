@@ -2,8 +2,6 @@
 /* The content of a page of metrics: heaptap itself, processes, their containers, their callers. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/heap/heap.h"
 #include "user/lib/proc.h"
 #include "user/scan/scan.h"

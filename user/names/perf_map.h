@@ -2,8 +2,6 @@
 /* Names of compiled code that is in no file: /tmp/perf-PID.map, as node, Java agents and Python write it. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct perf_map;

@@ -2,8 +2,6 @@
 /* Messages between heaptap and its reader of names, over a socket. Each request has one reply. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/lib/types.h"
 
 /* The reader is heaptap itself by this name, with the socket as its standard input. Argument: seconds of CPU time. */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <sys/socket.h>
-#include <sys/types.h>
 
 #include "user/remote/net_addr.h"
 

@@ -2,8 +2,6 @@
 /* Run "heaptap serve --stdio" on another machine by ssh. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/remote/net_addr.h"
 
 struct remote_ssh {

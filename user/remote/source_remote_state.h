@@ -5,10 +5,8 @@
 #include "user/scan/leaks_books.h"
 #include "user/scan/scan.h"
 #include "user/scan/scan_why.h"
-#include "user/remote/remote_link.h"
 #include "user/remote/source_remote.h"
 #include "user/remote/wire_scan.h"
-#include "user/session/session.h"
 
 /* The whole trace, over all its connections. The states from REMOTE_COMPLETE on are final. */
 enum remote_life {

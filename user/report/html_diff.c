@@ -2,7 +2,6 @@
 /* The comparison of two reports as an HTML page: the page of a report, with numbers of before and after. */
 #include "user/report/diff.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

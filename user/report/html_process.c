@@ -3,7 +3,6 @@
 #include "user/report/html_process.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 

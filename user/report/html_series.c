@@ -2,8 +2,6 @@
 /* The growth over many reports as an HTML page: the page of a report, with plots and with growth per hour. */
 #include "user/report/series.h"
 
-#include <stddef.h>
-
 #include "user/report/html_page.h"
 #include "user/report/html_tables.h"
 

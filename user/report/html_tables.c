@@ -3,12 +3,10 @@
 #include "user/report/html_tables.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_json.h"

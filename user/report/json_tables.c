@@ -2,7 +2,6 @@
 /* Numbers the files, functions, frames and stacks of the JSON report, and writes each once. */
 #include "user/report/json_tables.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "user/heap/stacks.h"

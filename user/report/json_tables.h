@@ -5,7 +5,6 @@
 #include "user/lib/json.h"
 #include "user/report/intern.h"
 #include "user/report/report.h"
-#include "user/report/report_rows.h"
 
 /* The tables. Memory grows with the stacks that differ, and not with the callers of processes that share them. */
 struct json_tables {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "user/report/report_rows.h"
-
 static u64 measure_live_bytes(const struct report_row *r)
 {
 	return r->row.live_bytes;

@@ -2,7 +2,6 @@
 /* The report for scripts, "heaptap-report/2": each file, function, frame and stack once, and no zeros in callers. */
 #include "user/report/report_json.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,7 +10,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/digits.h"
 #include "user/lib/flush.h"
-#include "user/lib/json.h"
 #include "user/report/estimate.h"
 #include "user/report/json_tables.h"
 #include "user/report/modules.h"

@@ -6,14 +6,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "user/heap/misuse.h"
 #include "user/heap/trend.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report/estimate.h"
-#include "user/report/own_code.h"
 #include "user/report/report_residence.h"
 #include "user/scan/leaks.h"
 #include "user/source/source.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/heap/heap_sample.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
@@ -14,7 +13,6 @@
 #include "user/scan/leaks_why.h"
 #include "user/scan/scan_plan.h"
 #include "user/scan/scan_reason.h"
-#include "user/scan/snapshot.h"
 #include "user/scan/snapshot_plan.h"
 
 enum { MAX_TRIES = 4 }; /* to find books that no thread is changing */

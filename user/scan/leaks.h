@@ -6,7 +6,6 @@
 #pragma once
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "user/heap/heap_sample.h"
 #include "user/scan/leaks_blocks.h"

@@ -2,8 +2,6 @@
 /* Chains of pointers that say who holds a block or lost it. Kept for reports, after process and snapshot are gone. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/scan/scan_why.h"
 
 struct leaks;

@@ -10,8 +10,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct page_run;

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/scan/snapshot.h"
 
 struct page_copy;

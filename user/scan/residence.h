@@ -2,9 +2,6 @@
 /* The resident memory of a process, by owner. The parts add up to Rss in /proc/PID/smaps. */
 #pragma once
 
-#include <stddef.h>
-#include <sys/types.h>
-
 #include "user/heap/heap.h"
 
 enum resident_part {

@@ -2,8 +2,6 @@
 /* The needs of a scan: said before it starts where that is much, and compared with the memory that it may take. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct scan_plan {

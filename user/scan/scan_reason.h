@@ -2,8 +2,6 @@
 /* Why a scan gives no verdict, in words: one text for each error, for reports, the log and the server. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct scan_reason {

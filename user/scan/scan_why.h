@@ -2,8 +2,6 @@
 /* Why a block has its verdict: a chain of pointers from a root that holds it, or from the block that lost it. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/scan/scan.h"
 
 /* Kinds of roots. */

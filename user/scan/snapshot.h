@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "arch/stop_all.h"
 #include "user/lib/types.h"
 #include "user/scan/snapshot_holder.h"

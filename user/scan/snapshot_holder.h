@@ -2,8 +2,6 @@
 /* Whoever traces a process by ptrace already, so that a snapshot cannot: it does for the snapshot what only it can. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct arch_regs;

@@ -2,8 +2,6 @@
 /* Before a process is stopped: choose how to get its moment, say what that costs, and copy ahead what can be. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 #include "user/scan/snapshot_way.h"
 

@@ -2,8 +2,6 @@
 /* The cost of a copy of a process, and whether there is room for it: memory, cgroups, limits of processes. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct snapshot_price {

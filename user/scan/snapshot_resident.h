@@ -2,8 +2,6 @@
 /* How much of each mapping exists in memory, where /proc/PID/pagemap may not be read. For user/scan/ only. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct resident_map {

@@ -2,8 +2,6 @@
 /* One heaptap asks another one that traces a process already: for a verdict and its reports, or to set a marker. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum { BUSY_SIGNALS_FAREWELL = 8 };

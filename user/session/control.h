@@ -2,8 +2,6 @@
 /* Signals and clocks of a running heaptap, and requests of other heaptaps. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum control_event {

@@ -2,8 +2,6 @@
 /* The cost of tracing one process in the last five seconds, and what follows from a limit. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 #define COST_SLOT_NS 100000000ULL

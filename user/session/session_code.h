@@ -2,8 +2,6 @@
 /* A process that is traced by breakpoints gets code in their place. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct process_pace;

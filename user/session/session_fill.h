@@ -2,8 +2,6 @@
 /* The interface by which a recording fills a session: processes, mappings, losses, verdicts. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/source/source.h"
 
 struct leaks;

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/source/losses.h"
 
 struct event_header;

@@ -2,8 +2,6 @@
 /* Stops processes for verdicts that the calling thread traces by ptrace already, as run does. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct thread_request;

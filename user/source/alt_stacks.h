@@ -2,8 +2,6 @@
 /* Signal stacks that threads have registered by sigaltstack(). Only the kernel knows them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct alt_stacks;

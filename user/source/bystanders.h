@@ -2,8 +2,6 @@
 /* Programs beside the traced ones that breakpoints of the kernel disturb, or that disturb those: warnings. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,8 +2,6 @@
 /* Maps, programs and probes for the trials of caps_probe(), by plain system calls. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum caps_bpf_link { CAPS_LINK_MULTI, CAPS_LINK_PERF };

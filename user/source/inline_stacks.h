@@ -2,8 +2,6 @@
 /* The tables by which the piece of code in a target walks stacks: unwind rows, mappings of code, places of stacks. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "inline/layout.h"
 #include "user/target/target.h"
 

@@ -2,8 +2,6 @@
 /* A target that has the piece of code inside: its rings, its threads, its losses. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/inject/guard.h"
 #include "user/source/inline_waker.h"
 #include "user/source/probe_taker.h"

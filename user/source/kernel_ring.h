@@ -2,8 +2,6 @@
 /* The ring through which BPF programs send records to heaptap, and how much of it is read at a time. */
 #pragma once
 
-#include <stddef.h>
-
 #include "user/lib/types.h"
 
 struct kernel_ring;

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "bpf/thread_stop.h"
 #include "user/lib/types.h"
 

@@ -6,9 +6,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /* Alive, and on their way to their ends; 0 if the process is gone. */

@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 #define KEEPER_COMM "links-of-heapta" /* its name; the kernel keeps 15 bytes */

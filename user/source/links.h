@@ -2,8 +2,6 @@
 /* Links of BPF programs to places in files: made for a process, ended with it or all at once. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/source/programs.h"
 
 /* Places in one file, all for one program. */

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <errno.h>
-#include <stddef.h>
-#include <sys/types.h>
 
 #include "user/lib/array.h"
 #include "user/lib/types.h"

@@ -2,8 +2,6 @@
 /* The BPF programs, loaded into the kernel: handles and maps. user/source/links.h attaches them to places in files. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 #include "bpf/event.h"

@@ -6,7 +6,6 @@
 #include "user/source/inline_source.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

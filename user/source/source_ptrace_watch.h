@@ -2,8 +2,6 @@
 /* Watches for things that disturb breakpoints: uprobes of others, and a process that blocks SIGTRAP. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct mapping_list;

@@ -2,8 +2,6 @@
 /* More functions of a source whose processes are not on this machine: a recording, or a remote server. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/source/tuning.h"
 
 struct scan;

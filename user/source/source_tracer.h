@@ -2,8 +2,6 @@
 /* A source that traces its targets by ptrace, for others that need ptrace, too. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct arch_regs;

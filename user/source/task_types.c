@@ -14,7 +14,6 @@
 
 #include "bpf/task_fields.h"
 #include "user/lib/cleanup.h"
-#include "user/lib/types.h"
 
 enum { MAX_NESTED = 4, MAX_BYTES = 64 << 20 };
 

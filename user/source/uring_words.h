@@ -2,8 +2,6 @@
 /* Pointers of io_uring requests: until a request is done, often only the kernel has them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct listed_words;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stdio.h>
-#include <sys/types.h>
 
 #include "bpf/event.h"
 

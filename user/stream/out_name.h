@@ -3,7 +3,6 @@
 #pragma once
 
 #include <limits.h>
-#include <sys/types.h>
 
 #include "user/lib/types.h"
 

@@ -2,8 +2,6 @@
 /* The file of a recording, or one file for each part. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 struct record_file;

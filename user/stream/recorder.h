@@ -2,8 +2,6 @@
 /* Write the events of a session into a recording (--record) or a list (--events). */
 #pragma once
 
-#include <sys/types.h>
-
 #include "bpf/event.h"
 
 struct alloc_table;

@@ -10,7 +10,6 @@
 #include "user/lib/clock.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
-#include "user/report/report.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
 #include "user/scan/leaks.h"

@@ -2,8 +2,6 @@
 /* Where a traced process grows, and what its leak verdict says: the answer to why it was traced. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/proc.h"
 #include "user/report/report.h"
 #include "user/scan/scan_result.h"

@@ -2,8 +2,6 @@
 /* The control group of a process. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum cgroup_kind {

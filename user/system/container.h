@@ -2,8 +2,6 @@
 /* The control group of a process, and the container or pod that its path names. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum { CONTAINER_CGROUP_BYTES = 256, CONTAINER_NAME_BYTES = 80 };

@@ -2,8 +2,6 @@
 /* The limit that a growing process meets first: of its control group, of its address space, or the machine's memory. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum limit_kind { LIMIT_NONE, LIMIT_CGROUP, LIMIT_ADDRESS_SPACE, LIMIT_MACHINE, NR_LIMIT_KINDS };

@@ -8,7 +8,6 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
-#include "user/lib/human.h"
 #include "user/system/answer.h"
 
 void row_rate(double bytes_per_s, char *text, size_t size)

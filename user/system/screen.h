@@ -2,8 +2,6 @@
 /* The screen of heaptap system, without a terminal: what is selected, what keys do, and its lines. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/log.h"
 
 struct system_state;

@@ -19,7 +19,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
-#include "user/lib/proc.h"
 #include "user/lib/types.h"
 #include "user/system/watch_choice.h"
 

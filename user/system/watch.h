@@ -2,8 +2,6 @@
 /* All processes of this machine, once a second: what each needs, and whether it grows. Nothing is placed in them. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/hash_index.h"
 #include "user/lib/proc.h"
 #include "user/system/container.h"

@@ -2,8 +2,6 @@
 /* Opens the file behind a mapping of a target. A target can neither pass off another file nor block heaptap. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/proc_memory.h"
 #include "user/target/image.h"
 

@@ -2,8 +2,6 @@
 /* The files that targets map, and their addresses in each process. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 enum { BUILD_ID_MAX = 32 };

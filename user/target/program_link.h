@@ -2,8 +2,6 @@
 /* The link by which a program was started. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/lib/types.h"
 
 /*

@@ -2,8 +2,6 @@
 /* A traced process: its identity, its mappings, and its end. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/target/allocator.h"
 #include "user/target/module.h"
 

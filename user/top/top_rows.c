@@ -11,7 +11,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report/report_parts.h"
-#include "user/report/report_rows.h"
 #include "user/target/allocator.h"
 #include "user/target/target.h"
 

@@ -2,8 +2,6 @@
 /* Compiled call frame information as walks read it: rows of files, packed into shards, and mappings of processes. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "user/target/module.h"
 
 struct shard;
