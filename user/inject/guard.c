@@ -20,8 +20,6 @@
 
 #define GUARD_COMM "guard-of-heapta" /* the kernel keeps 15 bytes */
 
-enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
-
 /* When heaptap has died nobody waits for its guard. */
 #define LEAVE_ALONE_NS (10 * INJECT_LEAVE_NS)
 
@@ -52,9 +50,7 @@ static int take_out_by_child(struct injection *in, u64 time_ns)
 		return -errno;
 	if (!pid)
 		_exit(-inject_take_out(in, time_ns));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+	return helper_process_wait(pid, &status) && WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
 /*
@@ -162,17 +158,12 @@ static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int l
 	__attribute__((noreturn));
 static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int lifeline)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int fds[] = { fd, lifeline };
 
 	helper_process_settle(GUARD_COMM);
-	/* The end of a socket or pipe that we hold would not be seen by others. */
-	for (int i = 0; null >= 0 && i < FIRST_FD; i++)
-		dup2(null, i);
-	fd = dup2(fd, FIRST_FD);
-	lifeline = dup2(lifeline, FIRST_FD + 1);
-	helper_process_close(FIRST_FD + 2, ~0U);
+	helper_process_keep(fds, ARRAY_SIZE(fds), false);
 	privileges_drop(PRIVILEGES_GUARDING, 0);
-	await_end(shared, fd, lifeline);
+	await_end(shared, fds[0], fds[1]);
 	if (!shared->is_over)
 		await_end_of(heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
@@ -202,12 +193,9 @@ static int guard_start(struct guard *g)
 		return err;
 	}
 	g->lifeline = sockets[1];
-	g->pid = fork();
-	if (!g->pid) {
-		close(fds[1]);
-		close(sockets[1]);
+	g->pid = helper_process_fork();
+	if (!g->pid)
 		guard_main(g->shared, heaptap, fds[0], sockets[0]);
-	}
 	close(fds[0]);
 	close(sockets[0]);
 	return g->pid < 0 ? -errno : 0;
@@ -242,7 +230,6 @@ static bool has_code_left(const struct guard *g)
 void guard_free(struct guard *g)
 {
 	bool is_left;
-	int status;
 
 	if (!g)
 		return;
@@ -255,8 +242,8 @@ void guard_free(struct guard *g)
 		close(g->lifeline);
 	if (g->file >= 0)
 		close(g->file);
-	while (g->pid > 0 && !is_left && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (!is_left)
+		helper_process_wait(g->pid, NULL);
 	if (g->shared)
 		munmap(g->shared, sizeof(*g->shared));
 	free(g);
@@ -379,11 +366,10 @@ static bool is_traced_by_us(pid_t pid)
 
 static int change_in_helper(struct guard *g, const struct change *c)
 {
-	int status;
 	pid_t pid;
 
 	g->shared->result = -EIO;
-	pid = fork();
+	pid = helper_process_fork();
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
@@ -396,8 +382,7 @@ static int change_in_helper(struct guard *g, const struct change *c)
 		g->shared->result = makers[c->kind](c);
 		_exit(0);
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	helper_process_wait(pid, NULL);
 	return g->shared->result;
 }
 

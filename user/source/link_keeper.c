@@ -37,7 +37,7 @@ enum { MAX_LINKS = 1 << 17, MIN_ENDERS = 16, MAX_ENDERS = 1024, LINKS_PER_ENDER 
  * links end: then none of them is given to a link.
  */
 enum {
-	SOCKET_FD,
+	SOCKET_FD = HELPER_PROCESS_FIRST,
 	REPORTS_FD, /* the keeper reads what enders write to READY_FD */
 	READY_FD,
 	START_FD, /* enders exit when the keeper gives this up: they read GO_FD */
@@ -570,17 +570,11 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 
 	helper_process_settle(KEEPER_COMM);
 	privileges_drop(PRIVILEGES_LINKS, 0);
-	/* @fd is 0 if heaptap was started without standard input. */
-	if (fd)
-		helper_process_close(0, (unsigned int)fd - 1);
-	helper_process_close((unsigned int)fd + 1, ~0U);
+	helper_process_keep(&k.fd, 1, false);
 	/* Links get the descriptors from FIRST_LINK_FD on. */
-	for (int own = SOCKET_FD; own < FIRST_LINK_FD; own++)
-		if (dup2(fd, own) < 0)
+	for (int own = REPORTS_FD; own < FIRST_LINK_FD; own++)
+		if (dup2(SOCKET_FD, own) < 0)
 			_exit(1);
-	if (fd >= FIRST_LINK_FD)
-		close(fd);
-	k.fd = SOCKET_FD;
 	k.pmu_type = link_keeper_read_number("/sys/bus/event_source/devices/uprobe/type", "");
 	k.return_flag = 1ULL << (link_keeper_read_number(
 					 "/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") &

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "user/lib/helper_process.h"
 #include "user/lib/log.h"
 #include "user/source/link_keeper.h"
 
@@ -28,21 +28,6 @@ struct link_set {
 	size_t nr_in_kernel;
 	bool has_ended; /* the keeper, because it was asked to */
 };
-
-/* Signals are blocked over the fork, because those for heaptap are not for the keeper. */
-static pid_t fork_keeper(const int *fds, const struct keeper_places *places, struct source_state *state)
-{
-	sigset_t all, old;
-	pid_t pid;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	pid = fork();
-	if (!pid)
-		keeper_main(fds[1], places, state);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
 
 static int links_start(struct link_set *set, const struct programs *p)
 {
@@ -58,7 +43,9 @@ static int links_start(struct link_set *set, const struct programs *p)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	set->fd = fds[0];
-	set->keeper = fork_keeper(fds, set->places, p->state);
+	set->keeper = helper_process_fork();
+	if (!set->keeper)
+		keeper_main(fds[1], set->places, p->state);
 	if (set->keeper < 0)
 		err = -errno;
 	close(fds[1]);
@@ -96,8 +83,7 @@ void link_set_free(struct link_set *set)
 	}
 	for (size_t i = 0; i < set->nr_in_kernel; i++)
 		bpf_link__destroy(set->in_kernel[i]);
-	while (set->keeper > 0 && waitpid(set->keeper, NULL, 0) < 0 && errno == EINTR)
-		;
+	helper_process_wait(set->keeper, NULL);
 	if (set->places)
 		munmap(set->places, sizeof(*set->places));
 	free(set);
@@ -221,7 +207,7 @@ bool link_set_has_ended(struct link_set *set)
 {
 	int status;
 
-	if (set->keeper > 0 && waitpid(set->keeper, &status, 0) == set->keeper) {
+	if (helper_process_wait(set->keeper, &status)) {
 		set->keeper = 0;
 		set->has_ended = WIFEXITED(status) && !WEXITSTATUS(status);
 	}
