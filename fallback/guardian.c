@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arch/regs.h"
@@ -17,6 +15,7 @@
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/helper_process.h"
 #include "user/lib/log.h"
 #include "user/lib/unnamed_file.h"
 
@@ -37,23 +36,6 @@ static int new_state(struct guardian_state **out)
 	return 0;
 }
 
-/* Signals are blocked during the fork, so that the guardian gets none that was meant for heaptap. */
-static pid_t fork_guardian(const struct guardian_start *start, int other_fd)
-{
-	sigset_t all, old;
-	pid_t pid;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	pid = fork();
-	if (!pid) {
-		close(other_fd);
-		guardian_main(start);
-	}
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
-
 static int fallback_guardian_start(struct guardian *g, const struct tracer_options *o, u64 ring_bytes)
 {
 	struct guardian_start gs = { .options = *o, .parent = getpid() };
@@ -70,7 +52,9 @@ static int fallback_guardian_start(struct guardian *g, const struct tracer_optio
 	gs.state = g->state;
 	gs.fd = fds[1];
 	g->fd = fds[0];
-	g->pid = fork_guardian(&gs, fds[0]);
+	g->pid = helper_process_fork();
+	if (!g->pid)
+		guardian_main(&gs);
 	err = g->pid < 0 ? -errno : 0;
 	close(fds[1]);
 	return err;
@@ -95,8 +79,6 @@ int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring
 
 void guardian_free(struct guardian *g)
 {
-	int status;
-
 	if (!g)
 		return;
 	if (g->fd >= 0) {
@@ -104,8 +86,7 @@ void guardian_free(struct guardian *g)
 		shutdown(g->fd, SHUT_WR);
 		close(g->fd);
 	}
-	while (g->pid > 0 && waitpid(g->pid, &status, __WALL) < 0 && errno == EINTR)
-		;
+	helper_process_wait(g->pid, NULL);
 	ring_free(g->ring);
 	if (g->state)
 		munmap(g->state, sizeof(*g->state));

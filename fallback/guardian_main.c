@@ -446,43 +446,22 @@ static void guardian_main_protect(void)
 	setpriority(PRIO_PROCESS, 0, -5);
 }
 
-/* Close the descriptors of heaptap: else pipes stay open when it has ended, and their readers wait. */
-static void close_others(const struct guardian_start *start)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	long most = sysconf(_SC_OPEN_MAX);
-
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
-	if (!close_range(3, (unsigned)start->fd - 1, 0) && !close_range((unsigned)start->fd + 1, ~0U, 0))
-		return;
-	for (int fd = 3; fd < most && fd < 65536; fd++)
-		if (fd != start->fd)
-			close(fd);
-}
-
 /* Take a session of its own, and no signals but those of messages and the timer. */
-static void guardian_main_settle(const struct guardian_start *start)
+static void guardian_main_settle(int fd)
 {
+	const u32 usual = 1U << SIGCHLD | 1U << SIGSEGV | 1U << SIGBUS | 1U << SIGABRT;
 	struct sigaction mail = { .sa_handler = on_mail }, timer = { .sa_handler = on_timer };
 	sigset_t mask;
 
 	setsid();
 	helper_process_name("tracer-of-heapt");
 	for (int sig = 1; sig < NSIG; sig++)
-		if (sig != SIGCHLD)
-			signal(sig, SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	signal(SIGSEGV, SIG_DFL);
-	signal(SIGBUS, SIG_DFL);
-	signal(SIGABRT, SIG_DFL);
+		signal(sig, sig < 32 && usual >> sig & 1 ? SIG_DFL : SIG_IGN);
 	sigaction(SIGIO, &mail, NULL);
 	sigaction(SIGALRM, &timer, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGIO);
-	fcntl(start->fd, F_SETOWN, getpid());
-	fcntl(start->fd, F_SETFL, fcntl(start->fd, F_GETFL) | O_ASYNC);
+	fcntl(fd, F_SETOWN, getpid());
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC);
 	sigemptyset(&mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
@@ -507,11 +486,11 @@ void guardian_main(const struct guardian_start *start)
 					  IS_AGENT ? NULL : guardian_main_is_unseen,
 					  guardian_main_ended };
 
-	guardian_main_settle(start);
-	close_others(start);
 	if (!g)
 		_exit(1);
 	g->start = *start;
+	helper_process_keep(&g->start.fd, 1, true);
+	guardian_main_settle(g->start.fd);
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
 	guardian_main_protect();

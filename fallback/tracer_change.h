@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Changes of traced processes that another one makes: the source inline, where there is no BPF. */
+/* Changes of traced processes that another one makes: the source inline, above those by ptrace and by BPF. */
 #pragma once
 
 #include "user/lib/types.h"
@@ -16,6 +16,15 @@ struct tracer_changer {
 	int (*change)(void *ctx, pid_t pid, int fd);
 	/* The tracer ends, and nobody agrees upon anything: undo all changes of @pid. 0, or -EAGAIN: not now. */
 	int (*leave)(void *ctx, pid_t pid);
+	/*
+	 * By BPF, in the process that outlives heaptap: the probes are out, because a user waits or heaptap has ended.
+	 * Undo all changes. A user waits until @lifeline is closed. @end, which is a copy of the one below, has its end
+	 * when heaptap has ended. @is_brief: return when those are undone that can be undone at once. Else it does not
+	 * return, and keeps no other descriptor. *@pid, shared with heaptap: the process that runs it.
+	 */
+	void (*outlive)(void *ctx, int end, int lifeline, bool is_brief);
+	int end;
+	pid_t *pid;
 };
 
 /* The process is held by tracer_hold(): have the changer change it. Its result; -ESRCH, or -EBUSY: it is not held. */

@@ -329,8 +329,8 @@ def keep_unstable(result):
 
 def kernel_says():
     """Lines of the kernel about probes, a fault of its own, or a crash of heaptap (tests let its reader of names die)."""
-    pattern = re.compile(r"leaking uprobe|BUG: |Oops|WARNING: .*(uprobe|bpf|ptrace)|(heaptap|links-of-heapta)\S* *\S*: segfault"
-                         r"|traps: (heaptap|links-of)")
+    pattern = re.compile(r"leaking uprobe|BUG: |Oops|WARNING: .*(uprobe|bpf|ptrace)|(heaptap|links-of|keeper-of)\S* *\S*: segfault"
+                         r"|traps: (heaptap|links-of|keeper-of)")
     log = subprocess.run(["dmesg"], capture_output=True, text=True, errors="replace").stdout
     return [line for line in log.splitlines() if pattern.search(line) and "heaptap-names" not in line]
 

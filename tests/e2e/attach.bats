@@ -479,7 +479,7 @@ for line in sys.stdin:
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4
 	attached --no-scan "$TARGET"
-	kill -KILL "$(pgrep -P "$TAP" -x links-of-heapta)"
+	kill -KILL "$(pgrep -P "$TAP" -x 'links-of-heapta|keeper-of-heapt')"
 	ended "$TAP" 5
 	grep -q 'the process that held the probes was killed' "$BATS_TEST_TMPDIR/heaptap.err"
 	untouched "$TARGET"

@@ -473,7 +473,7 @@ maps_of() { awk '$5' "/proc/$1/maps"; }
 has_breakpoints() { text_differs "$1" | grep -q 'is 0314,'; }
 
 # guards PID: the processes that take code out when heaptap PID ends
-guards() { pgrep -P "$1" -x guard-of-heapta; }
+guards() { pgrep -P "$1" -x 'keeper-of-heapt|guard-of-heapta'; }
 
 # other_version PID: change the first byte of the record of code left in PID, which says whose layout it has, and back
 other_version() {

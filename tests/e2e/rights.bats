@@ -134,7 +134,7 @@ dropped() {
 	for bit in 0 1 2 3 5 6 7 14 19 21 23 24 38 39 40; do
 		allowed=$((allowed | 1 << bit))
 	done
-	for status in "/proc/$1"/task/*/status $(pgrep -P "$1" -x links-of-heapta | sed 's|.*|/proc/&/status|'); do
+	for status in "/proc/$1"/task/*/status $(pgrep -P "$1" -x 'links-of-heapta|keeper-of-heapt' | sed 's|.*|/proc/&/status|'); do
 		# A thread may have ended since the list was made.
 		words=$(cat "$status" 2>/dev/null) || continue
 		grep -qx 'NoNewPrivs:	1' <<<"$words" || { echo "$status: may gain privileges"; return 1; }

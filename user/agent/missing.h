@@ -30,14 +30,3 @@ static inline int statx(int dir, const char *path, int flags, unsigned int mask,
 	return (int)syscall(SYS_statx, dir, path, flags, mask, st);
 }
 #endif
-
-/* glibc has close_range() since 2.34; musl 1.2.3 does not. */
-#if !defined(__GLIBC__) || (__GLIBC__ == 2 && __GLIBC_MINOR__ < 34)
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-static inline int close_range(unsigned int first, unsigned int last, int flags)
-{
-	return (int)syscall(SYS_close_range, first, last, flags);
-}
-#endif

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,8 +19,6 @@
 
 static const char HELPER_COMM[] = "holder-of-heapt";
 
-enum { PIPE_FD = 3, PIDFD = 4 };
-
 /* Words of heaptap to the helper. */
 enum { MAY_BE_STOPPED = 's', RUNS = 'r' };
 
@@ -31,12 +28,6 @@ struct held_process {
 	int fd;	      /* owned; of the pipe, -1 = none */
 	pid_t helper; /* 0 = none */
 };
-
-/* Gives @fd the number @nr. */
-static int held_process_renumber(int fd, int nr)
-{
-	return fd < 0 || dup2(fd, nr) < 0 ? -1 : nr;
-}
 
 /* heaptap has gone. Its probes go, too, but until then one that waits for a call may stop the process once more. */
 static void let_it_run(const struct held_process *h)
@@ -56,21 +47,15 @@ static void let_it_run(const struct held_process *h)
 static void helper_main(struct held_process *h, int fd) __attribute__((noreturn));
 static void helper_main(struct held_process *h, int fd)
 {
-	/* Above the numbers that they get. */
-	int null = fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD, PIDFD + 1);
-	int pidfd = h->target.pidfd < 0 ? -1 : fcntl(h->target.pidfd, F_DUPFD, PIDFD + 1);
+	int fds[] = { fd, h->target.pidfd };
 	char bytes[16];
 	ssize_t n;
 
 	helper_process_settle(HELPER_COMM);
 	privileges_drop(PRIVILEGES_HOLDING, 0);
-	fd = fcntl(fd, F_DUPFD, PIDFD + 1);
-	for (int i = 0; null >= 0 && i < PIPE_FD; i++)
-		dup2(null, i);
-	fd = held_process_renumber(fd, PIPE_FD);
-	h->target.pidfd = held_process_renumber(pidfd, PIDFD);
-	helper_process_close(h->target.pidfd < 0 ? PIDFD : PIDFD + 1, ~0U);
-	while ((n = read(fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR))
+	helper_process_keep(fds, ARRAY_SIZE(fds), false);
+	h->target.pidfd = fds[1];
+	while ((n = read(fds[0], bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR))
 		if (n > 0)
 			h->is_stopped = bytes[n - 1] == MAY_BE_STOPPED;
 	if (h->is_stopped)
@@ -85,11 +70,9 @@ static int held_process_start_helper(struct held_process *h)
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	h->fd = fds[1];
-	h->helper = fork();
-	if (!h->helper) {
-		close(fds[1]);
+	h->helper = helper_process_fork();
+	if (!h->helper)
 		helper_main(h, fds[0]);
-	}
 	close(fds[0]);
 	return h->helper < 0 ? -errno : 0;
 }
@@ -155,8 +138,7 @@ void held_process_free(struct held_process *h)
 		(void)!held_process_tell(h, RUNS);
 	if (h->fd >= 0)
 		close(h->fd);
-	while (h->helper > 0 && waitpid(h->helper, NULL, 0) < 0 && errno == EINTR)
-		;
+	helper_process_wait(h->helper, NULL);
 	if (h->target.pidfd >= 0)
 		close(h->target.pidfd);
 	free(h);

@@ -20,8 +20,6 @@
 
 #define GUARD_COMM "guard-of-heapta" /* the kernel keeps 15 bytes */
 
-enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
-
 /* When heaptap has died nobody waits for its guard. */
 #define LEAVE_ALONE_NS (10 * INJECT_LEAVE_NS)
 
@@ -48,13 +46,12 @@ static int take_out_by_child(struct injection *in, u64 time_ns)
 	pid_t pid = fork();
 	int status;
 
+	/* There cannot be so many processes, or there is no memory. */
 	if (pid < 0)
-		return -errno;
+		return inject_take_out(in, time_ns);
 	if (!pid)
 		_exit(-inject_take_out(in, time_ns));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+	return helper_process_wait(pid, &status) && WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
 /*
@@ -143,38 +140,43 @@ static bool answer_lifeline(struct guard_memory *shared)
 	return is_out;
 }
 
-/* Answer the end of @lifeline, and return when heaptap ends, which is at the end of the pipe @fd. */
-static void await_end(struct guard_memory *shared, int fd, int lifeline)
+/* Has a target that was not dropped the code still? */
+static bool has_code_left(const struct guard_memory *shared)
 {
-	struct pollfd fds[] = { { .fd = fd }, { .fd = lifeline, .events = POLLIN } };
-
-	while (poll(fds, ARRAY_SIZE(fds), -1) < 0 || !fds[0].revents) {
-		if (!fds[1].revents)
-			continue;
-		fds[1].fd = -1;
-		fds[1].revents = 0;
-		if (answer_lifeline(shared))
-			close(lifeline);
-	}
+	for (u32 i = 0; i < shared->nr_used; i++)
+		if (shared->targets[i].state == INJECT_IN)
+			return true;
+	return false;
 }
 
-static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int lifeline)
-	__attribute__((noreturn));
-static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int lifeline)
+/* Wait for one of these, or do not wait. True: the pipe @end has its end, and so has heaptap. */
+static bool is_end(int end, int lifeline, int timeout_ms)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct pollfd fds[] = { { .fd = end }, { .fd = lifeline, .events = POLLIN } };
 
-	helper_process_settle(GUARD_COMM);
-	/* The end of a socket or pipe that we hold would not be seen by others. */
-	for (int i = 0; null >= 0 && i < FIRST_FD; i++)
-		dup2(null, i);
-	fd = dup2(fd, FIRST_FD);
-	lifeline = dup2(lifeline, FIRST_FD + 1);
-	helper_process_close(FIRST_FD + 2, ~0U);
+	while (poll(fds, ARRAY_SIZE(fds), timeout_ms) < 0)
+		;
+	return fds[0].revents;
+}
+
+static void guard_outlive(void *memory, int end, int lifeline, bool is_brief)
+{
+	struct guard_memory *shared = memory;
+	int fds[] = { end, lifeline };
+
+	if (is_brief) {
+		take_out_all(shared, 0);
+		return;
+	}
+	helper_process_keep(fds, ARRAY_SIZE(fds), false);
 	privileges_drop(PRIVILEGES_GUARDING, 0);
-	await_end(shared, fd, lifeline);
+	if (shared->is_over && !has_code_left(shared))
+		_exit(0);
+	if (!shared->is_over && !is_end(fds[0], -1, 0) && answer_lifeline(shared))
+		close(fds[1]);
+	is_end(fds[0], -1, -1);
 	if (!shared->is_over)
-		await_end_of(heaptap);
+		await_end_of(shared->heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
 	take_out_all(shared, 0);
 	while (take_out_all(shared, LEAVE_ALONE_NS))
@@ -182,35 +184,40 @@ static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int l
 	_exit(0);
 }
 
+int guard_begin(struct guard *g)
+{
+	int sockets[2], err = 0;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	g->lifeline = sockets[1];
+	pid = helper_process_fork();
+	if (!pid) {
+		int fds[] = { g->fds[0], sockets[0] };
+
+		helper_process_settle(GUARD_COMM);
+		helper_process_keep(fds, ARRAY_SIZE(fds), false);
+		is_end(fds[0], fds[1], -1);
+		guard_outlive(g->shared, fds[0], fds[1], false);
+	}
+	if (pid < 0)
+		err = -errno;
+	g->shared->pid = pid;
+	close(sockets[0]);
+	return err;
+}
+
 static int guard_start(struct guard *g)
 {
-	pid_t heaptap = getpid();
-	int fds[2], sockets[2];
 	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (mem == MAP_FAILED)
 		return -errno;
 	g->shared = mem;
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	g->fd = fds[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
-		int err = -errno;
-
-		close(fds[0]);
-		return err;
-	}
-	g->lifeline = sockets[1];
-	g->pid = fork();
-	if (!g->pid) {
-		close(fds[1]);
-		close(sockets[1]);
-		guard_main(g->shared, heaptap, fds[0], sockets[0]);
-	}
-	close(fds[0]);
-	close(sockets[0]);
-	return g->pid < 0 ? -errno : 0;
+	g->shared->heaptap = getpid();
+	return pipe2(g->fds, O_CLOEXEC) ? -errno : 0;
 }
 
 int guard_new(struct guard **out)
@@ -220,7 +227,7 @@ int guard_new(struct guard **out)
 
 	if (!g)
 		return -ENOMEM;
-	g->fd = g->lifeline = g->file = -1;
+	g->fds[0] = g->fds[1] = g->lifeline = g->file = -1;
 	err = guard_start(g);
 	if (err) {
 		guard_free(g);
@@ -230,33 +237,26 @@ int guard_new(struct guard **out)
 	return 0;
 }
 
-/* Has a target that was not dropped the code still? */
-static bool has_code_left(const struct guard *g)
+void guard_end(struct guard *g)
 {
-	for (u32 i = 0; g->shared && i < g->shared->nr_used; i++)
-		if (g->shared->targets[i].state == INJECT_IN)
-			return true;
-	return false;
+	__atomic_store_n(&g->shared->is_over, true, __ATOMIC_SEQ_CST);
 }
 
 void guard_free(struct guard *g)
 {
-	bool is_left;
-	int status;
-
 	if (!g)
 		return;
-	is_left = has_code_left(g);
 	if (g->shared)
-		__atomic_store_n(&g->shared->is_over, true, __ATOMIC_SEQ_CST);
-	if (g->fd >= 0)
-		close(g->fd);
+		guard_end(g);
+	for (int i = 0; i < 2; i++)
+		if (g->fds[i] >= 0)
+			close(g->fds[i]);
 	if (g->lifeline >= 0)
 		close(g->lifeline);
 	if (g->file >= 0)
 		close(g->file);
-	while (g->pid > 0 && !is_left && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (g->shared && !has_code_left(g->shared))
+		helper_process_wait(g->shared->pid, NULL);
 	if (g->shared)
 		munmap(g->shared, sizeof(*g->shared));
 	free(g);
@@ -264,9 +264,7 @@ void guard_free(struct guard *g)
 
 int guard_lifeline(const struct guard *g)
 {
-	int fd = fcntl(g->lifeline, F_DUPFD_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : fd;
+	return g->lifeline < 0 ? -1 : fcntl(g->lifeline, F_DUPFD_CLOEXEC, 0);
 }
 
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
@@ -320,7 +318,12 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 
 const struct tracer_changer *guard_changer(struct guard *g)
 {
-	g->changer = (struct tracer_changer){ .ctx = g->shared, .change = guard_obey, .leave = guard_leave };
+	g->changer = (struct tracer_changer){ .ctx = g->shared,
+					      .change = guard_obey,
+					      .leave = guard_leave,
+					      .outlive = guard_outlive,
+					      .end = g->fds[0],
+					      .pid = &g->shared->pid };
 	return &g->changer;
 }
 
@@ -379,11 +382,10 @@ static bool is_traced_by_us(pid_t pid)
 
 static int change_in_helper(struct guard *g, const struct change *c)
 {
-	int status;
 	pid_t pid;
 
 	g->shared->result = -EIO;
-	pid = fork();
+	pid = helper_process_fork();
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
@@ -396,8 +398,7 @@ static int change_in_helper(struct guard *g, const struct change *c)
 		g->shared->result = makers[c->kind](c);
 		_exit(0);
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	helper_process_wait(pid, NULL);
 	return g->shared->result;
 }
 

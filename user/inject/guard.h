@@ -12,14 +12,18 @@ enum { GUARD_MAX_TARGETS = 4096 };
 
 struct guard;
 
-/* Start the guard. 0 or -errno. */
+/* 0 or -errno. The guard is the process that runs outlive() of guard_changer(), or its own: guard_begin(). */
 int guard_new(struct guard **out) __must_check;
-/* Ends the guard, which first takes the piece out of targets that still have it. */
+int guard_begin(struct guard *g) __must_check;
+/* Heaptap makes no more changes but to take the piece out: nobody waits for the process when its links have ended. */
+void guard_end(struct guard *g);
+/* Ends the guard, which first takes the piece out of targets that still have it. Behind the end of all links. */
 void guard_free(struct guard *g);
 
 /*
  * A copy, owned by the caller, of a socket to the guard. When it is shut down, the guard takes the piece out of all
- * targets that nobody traces by ptrace, and closes its end if then no target has it. -errno.
+ * targets that nobody traces by ptrace, and closes its end if then no target has it. -1: the guard has no process of
+ * its own, or there is no descriptor.
  */
 int guard_lifeline(const struct guard *g);
 
@@ -35,7 +39,7 @@ struct guard_tracer {
 	int (*change)(void *ctx, pid_t pid, int fd);
 };
 
-/* For the start of that process, which must come after guard_new(); valid as long as the guard. And: it runs. */
+/* For the start of that process, or of the one that keeps links; valid as long as the guard. And: the former runs. */
 const struct tracer_changer *guard_changer(struct guard *g);
 void guard_set_tracer(struct guard *g, const struct guard_tracer *t);
 

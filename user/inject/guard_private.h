@@ -24,17 +24,18 @@ struct guard_memory {
 	u32 nr_used;	 /* entries behind these were never used */
 	u32 is_changing; /* a target, heaptap or the guard */
 	bool is_over;	 /* heaptap ends by itself, and waits for the guard */
+	pid_t heaptap;
+	pid_t pid; /* of the guard; 0 = it has not begun yet, in the process that keeps links */
 	struct guard_order order;
 	struct injection targets[GUARD_MAX_TARGETS];
 };
 
 struct guard {
 	struct guard_memory *shared;
-	int fd;	      /* of the pipe whose end tells the guard of ours */
-	int lifeline; /* a socket to the guard */
-	pid_t pid;
+	int fds[2];			   /* of the pipe whose end tells the guard of ours */
+	int lifeline;			   /* a socket to the guard; -1 = it has no process of its own */
 	const struct guard_tracer *tracer; /* borrowed; NULL = changes are made by heaptap, or by helpers */
-	struct tracer_changer changer;	   /* for that */
+	struct tracer_changer changer;	   /* for that, or for the process that keeps links */
 	int file;			   /* owned; guard_take_file(); -1 = none */
 };
 

@@ -10,12 +10,33 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
-#include "user/lib/types.h"
 
 /* The most that the kernel gives a process, unless fs.nr_open says otherwise. */
 enum { MAX_DESCRIPTORS = 1 << 20 };
+
+pid_t helper_process_fork(void)
+{
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid)
+		sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+bool helper_process_wait(pid_t pid, int *status)
+{
+	pid_t got = 0;
+
+	while (pid > 0 && (got = waitpid(pid, status, __WALL)) < 0 && errno == EINTR)
+		;
+	return got > 0;
+}
 
 /* The name of the command and all arguments, of which this process has a copy of its own, become @name. */
 static void replace_arguments(const char *name)
@@ -67,6 +88,42 @@ void helper_process_settle(const char *name)
 		(void)!write(fd, "-1000", 5);
 		close(fd);
 	}
+}
+
+/* A number for @fd that is behind those of helper_process_keep(), and that none of @fds has. */
+static int move_behind(int fd, const int *fds, int nr)
+{
+	int to = HELPER_PROCESS_FIRST + nr;
+
+	for (int i = 0; i < nr; i++)
+		if (fds[i] == to) {
+			to++;
+			i = -1;
+		}
+	return dup2(fd, to);
+}
+
+void helper_process_keep(int *fds, int nr, bool has_messages)
+{
+	int null;
+
+	/* The agent keeps a single one. */
+	for (int i = 0; !IS_AGENT && i < nr; i++)
+		fds[i] = move_behind(fds[i], fds, nr);
+	for (int i = 0; i < nr; i++) {
+		int own = HELPER_PROCESS_FIRST + i;
+
+		if (fds[i] < 0)
+			close(own);
+		else
+			fds[i] = dup2(fds[i], own);
+	}
+	helper_process_close((unsigned int)(HELPER_PROCESS_FIRST + nr), ~0U);
+	null = open("/dev/null", O_RDWR);
+	for (int i = 0; null >= 0 && i < HELPER_PROCESS_FIRST - has_messages; i++)
+		dup2(null, i);
+	if (null >= HELPER_PROCESS_FIRST)
+		close(null);
 }
 
 void helper_process_close(unsigned int first, unsigned int last)

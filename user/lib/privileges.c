@@ -28,6 +28,7 @@ enum {
 	TRACING = 1 << PRIVILEGES_TRACING,
 	LINKS = 1 << PRIVILEGES_LINKS,
 	GUARDING = 1 << PRIVILEGES_GUARDING,
+	KEEPING = 1 << PRIVILEGES_KEEPING,
 	SCANNING = 1 << PRIVILEGES_SCANNING,
 	SUSPENDING = 1 << PRIVILEGES_SUSPENDING,
 	SCANS = SCANNING | SUSPENDING,
@@ -35,7 +36,7 @@ enum {
 	PEER = 1 << PRIVILEGES_PEER,
 	HOLDING = 1 << PRIVILEGES_HOLDING,
 	SENDING = 1 << PRIVILEGES_SENDING,
-	ALL = TRACING | LINKS | GUARDING | SCANS | FILES | PEER | HOLDING | SENDING,
+	ALL = TRACING | LINKS | GUARDING | KEEPING | SCANS | FILES | PEER | HOLDING | SENDING,
 };
 
 /* A capability or a system call, and who needs it or must not make it. */
@@ -52,23 +53,23 @@ static const struct privilege_row kept[] = {
 	{ CAP_SETGID, TRACING },
 	{ CAP_SETUID, TRACING },
 	/* Reports in directories of others, and /proc/PID/mem of others. */
-	{ CAP_DAC_OVERRIDE, TRACING | SCANS | GUARDING },
+	{ CAP_DAC_OVERRIDE, TRACING | SCANS | GUARDING | KEEPING },
 	/* Files of targets. */
-	{ CAP_DAC_READ_SEARCH, TRACING | SCANS | GUARDING | FILES | PEER },
-	{ CAP_KILL, TRACING | SCANS | GUARDING | LINKS | HOLDING },
+	{ CAP_DAC_READ_SEARCH, TRACING | SCANS | GUARDING | KEEPING | FILES | PEER },
+	{ CAP_KILL, TRACING | SCANS | GUARDING | KEEPING | LINKS | HOLDING },
 	/* Threads of targets that a probe has stopped; masks of CPUs of traced threads; the CPU during a stop. */
-	{ CAP_SYS_NICE, TRACING | SCANS | GUARDING },
-	{ CAP_IPC_LOCK, TRACING | GUARDING },
+	{ CAP_SYS_NICE, TRACING | SCANS | GUARDING | KEEPING },
+	{ CAP_IPC_LOCK, TRACING | GUARDING | KEEPING },
 	/* Limits of memory and descriptors. */
 	{ CAP_SYS_RESOURCE, TRACING },
 	/* Mappings and memory of targets, and their states where /proc hides processes. */
-	{ CAP_SYS_PTRACE, TRACING | SCANS | GUARDING | LINKS },
-	{ CHECKPOINT_RESTORE, TRACING | SCANS | GUARDING },
+	{ CAP_SYS_PTRACE, TRACING | SCANS | GUARDING | KEEPING | LINKS },
+	{ CHECKPOINT_RESTORE, TRACING | SCANS | GUARDING | KEEPING },
 	/* Suspending the filter of a target, and probes of kernels before Linux 6.6. */
-	{ CAP_SYS_ADMIN, TRACING | SUSPENDING | LINKS },
+	{ CAP_SYS_ADMIN, TRACING | SUSPENDING | LINKS | KEEPING },
 	/* Probes in libraries that are loaded later. */
-	{ PERFMON, TRACING | LINKS },
-	{ BPF, TRACING | LINKS },
+	{ PERFMON, TRACING | LINKS | KEEPING },
+	{ BPF, TRACING | LINKS | KEEPING },
 };
 
 static void clear_capabilities(struct __user_cap_data_struct data[2], u64 left)
@@ -163,9 +164,9 @@ static const struct privilege_row denied[] = {
 	{ SYS_bpf, GUARDING | SCANNING | FILES | PEER | HOLDING | SENDING },
 	{ SYS_perf_event_open, GUARDING | SCANNING | FILES | PEER | HOLDING | SENDING },
 	/* The network. */
-	{ SYS_socket, LINKS | GUARDING | FILES | HOLDING },
-	{ SYS_execve, LINKS | GUARDING | HOLDING | SENDING },
-	{ SYS_execveat, LINKS | GUARDING | FILES | HOLDING | SENDING },
+	{ SYS_socket, LINKS | GUARDING | KEEPING | FILES | HOLDING },
+	{ SYS_execve, LINKS | GUARDING | KEEPING | HOLDING | SENDING },
+	{ SYS_execveat, LINKS | GUARDING | KEEPING | FILES | HOLDING | SENDING },
 };
 
 static void privileges_filter_calls(u32 of)

@@ -9,6 +9,7 @@ enum privileges_for {
 	PRIVILEGES_TRACING,  /* attach, stop, read, write reports */
 	PRIVILEGES_LINKS,    /* own links of BPF programs */
 	PRIVILEGES_GUARDING, /* change code of targets by ptrace */
+	PRIVILEGES_KEEPING,  /* both */
 	PRIVILEGES_SCANNING, /* stop and read a process, write reports */
 	PRIVILEGES_SUSPENDING, /* the same of a process with a filter of system calls: only who has none suspends it */
 	PRIVILEGES_FILES,   /* read files, write reports */

@@ -15,29 +15,14 @@
 #include "user/lib/log.h"
 #include "user/metrics/channel.h"
 
-enum { READY_MS = 10000, FIRST = 3 };
+enum { READY_MS = 10000 };
 
 void helper_leave_heaptap(const char *name, int *fds, int nr)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t all;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	prctl(PR_SET_NAME, name);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (int fd = 0; fd < FIRST; fd++)
-		if (dup2(null, fd) < 0)
-			_exit(1);
-	for (int i = 0; i < nr; i++)
-		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST + nr);
-	for (int i = 0; i < nr; i++) {
-		fds[i] = dup2(fds[i], FIRST + i);
-		if (fds[i] < 0)
-			_exit(1);
-	}
-	helper_process_close((unsigned int)(FIRST + nr), ~0U);
+	helper_process_keep(fds, nr, false);
 }
 
 int helper_wait_ready(int channel, const char *what)

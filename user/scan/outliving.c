@@ -7,8 +7,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "user/lib/helper_process.h"
 
 enum { STACK_BYTES = 256 << 10 };
 
@@ -46,8 +47,7 @@ int outliving_run(struct outliving *o, void (*work)(void *arg), void *arg)
 	pid = clone(process_main, stack + STACK_BYTES, CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_VFORK,
 		    &start);
 	err = pid < 0 ? -errno : 0;
-	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	helper_process_wait(pid, NULL);
 	munmap(stack, STACK_BYTES);
 	return err;
 }

@@ -16,6 +16,7 @@
 #include "arch/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/helper_process.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/held_call.h"
@@ -156,8 +157,7 @@ static void snapshot_fork_reap(const struct process_copy *c)
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
 
-	while (waitpid(c->pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	helper_process_wait(c->pid, NULL);
 	if (!call || !is_zombie(c->pid) || proc_threads(c->parent, &tids, &nr))
 		return;
 	for (size_t i = 0; i < nr && is_zombie(c->pid); i++)

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "user/lib/clock.h"
+#include "user/lib/helper_process.h"
 
 /* One probe each, and its counter. */
 enum slot { SLOT_CHILD, SLOT_BYSTANDER, SLOT_RETURN, SLOT_STEPPED, NR_SLOTS };
@@ -265,8 +266,7 @@ static void caps_trial_reap(pid_t pid)
 	if (pid <= 0)
 		return;
 	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	helper_process_wait(pid, NULL);
 }
 
 /* ---- the trial ---- */

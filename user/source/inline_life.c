@@ -23,17 +23,15 @@ int inline_life_open(struct inline_source *s, struct source_options *to, const s
 	int err;
 
 	s->breakpoint_ns = call_by_bpf_ns(&caps->way);
-	if (!s->life->have_changed) {
-		err = s->life->ops->create(&s->below, to, caps);
-		return err ? err : guard_new(&s->guard);
-	}
-	/* The guard comes first, because it has a part in the process that traces. */
+	/* The guard comes first, because it has a part in the process that traces, or that keeps links. */
 	err = guard_new(&s->guard);
+	if (!err && s->life->have_changed)
+		err = guard_begin(s->guard);
 	if (err)
 		return err;
 	to->changer = guard_changer(s->guard);
 	err = s->life->ops->create(&s->below, to, caps);
-	if (err)
+	if (err || !s->life->have_changed)
 		return err;
 	s->life->have_changed(s->below, &s->tracer);
 	guard_set_tracer(s->guard, &s->tracer);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "bpf/maps.h"
+#include "fallback/tracer_change.h"
 #include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
 
@@ -37,7 +38,8 @@ enum { MAX_LINKS = 1 << 17, MIN_ENDERS = 16, MAX_ENDERS = 1024, LINKS_PER_ENDER 
  * links end: then none of them is given to a link.
  */
 enum {
-	SOCKET_FD,
+	SOCKET_FD = HELPER_PROCESS_FIRST,
+	END_FD,	    /* that of the changer */
 	REPORTS_FD, /* the keeper reads what enders write to READY_FD */
 	READY_FD,
 	START_FD, /* enders exit when the keeper gives this up: they read GO_FD */
@@ -489,13 +491,8 @@ static void link_keeper_take_fds(struct msghdr *msg, int *fds)
 		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
 }
 
-enum serving {
-	SERVES,
-	IS_ASKED_TO_END, /* heaptap has shut the socket down, or is dead */
-	HAS_FAILED,
-};
-
-static enum serving link_keeper_serve(struct keeper *k)
+/* KEEPER_HAS_ENDED: heaptap has shut the socket down, or is dead. */
+static enum keeper_end link_keeper_serve(struct keeper *k)
 {
 	struct keeper_request r = { 0 };
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -507,11 +504,11 @@ static enum serving link_keeper_serve(struct keeper *k)
 	int fds[2], err = 0;
 
 	if (len < 0 && errno == EINTR)
-		return SERVES;
+		return KEEPER_SERVES;
 	if (!len)
-		return IS_ASKED_TO_END;
+		return KEEPER_HAS_ENDED;
 	if (len != sizeof(r))
-		return HAS_FAILED;
+		return KEEPER_HAS_FAILED;
 	link_keeper_take_fds(&msg, fds);
 	if (r.op == KEEPER_ADD)
 		err = link_keeper_add(k, &r, fds);
@@ -524,7 +521,8 @@ static enum serving link_keeper_serve(struct keeper *k)
 		close(fds[0]);
 	if (fds[1] >= 0)
 		close(fds[1]);
-	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err) ? SERVES : HAS_FAILED;
+	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err) ? KEEPER_SERVES
+									   : KEEPER_HAS_FAILED;
 }
 
 /* Is the process stopped by a signal, and not by a tracer? */
@@ -563,24 +561,20 @@ static void *link_keeper_reserve(size_t bytes)
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
+void keeper_main(int fd, struct keeper_places *places, struct source_state *state,
+		 const struct tracer_changer *changer)
 {
-	struct keeper k = { .fd = fd, .places = places };
-	enum serving serving;
+	struct keeper k = { .fd = SOCKET_FD, .places = places };
+	int fds[] = { fd, changer ? changer->end : -1 }, err;
+	enum keeper_end serving;
 
-	helper_process_settle(KEEPER_COMM);
-	privileges_drop(PRIVILEGES_LINKS, 0);
-	/* @fd is 0 if heaptap was started without standard input. */
-	if (fd)
-		helper_process_close(0, (unsigned int)fd - 1);
-	helper_process_close((unsigned int)fd + 1, ~0U);
+	helper_process_settle(changer ? KEEPER_COMM_CODE : KEEPER_COMM);
+	privileges_drop(changer ? PRIVILEGES_KEEPING : PRIVILEGES_LINKS, 0);
+	helper_process_keep(fds, ARRAY_SIZE(fds), false);
 	/* Links get the descriptors from FIRST_LINK_FD on. */
-	for (int own = SOCKET_FD; own < FIRST_LINK_FD; own++)
-		if (dup2(fd, own) < 0)
+	for (int own = changer ? REPORTS_FD : END_FD; own < FIRST_LINK_FD; own++)
+		if (dup2(SOCKET_FD, own) < 0)
 			_exit(1);
-	if (fd >= FIRST_LINK_FD)
-		close(fd);
-	k.fd = SOCKET_FD;
 	k.pmu_type = link_keeper_read_number("/sys/bus/event_source/devices/uprobe/type", "");
 	k.return_flag = 1ULL << (link_keeper_read_number(
 					 "/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") &
@@ -591,11 +585,20 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 		_exit(1);
 	do
 		serving = link_keeper_serve(&k);
-	while (serving == SERVES);
+	while (serving == KEEPER_SERVES);
 	if (state)
 		state->is_on = 0;
 	/* Links that cannot end so end with this process. */
-	(void)end_first(&k, k.nr);
+	err = end_first(&k, k.nr);
 	resume_wards(places, state);
-	_exit(serving == IS_ASKED_TO_END ? 0 : 1);
+	if (changer) {
+		*changer->pid = getpid();
+		places->outlives = !err;
+	}
+	__atomic_store_n(&places->end, serving, __ATOMIC_RELEASE);
+	if (changer) {
+		(void)!send(SOCKET_FD, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		changer->outlive(changer->ctx, END_FD, SOCKET_FD, err);
+	}
+	_exit(serving == KEEPER_HAS_ENDED ? 0 : 1);
 }

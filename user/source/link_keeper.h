@@ -15,7 +15,9 @@
 
 #include "user/lib/types.h"
 
-#define KEEPER_COMM "links-of-heapta" /* its name; the kernel keeps 15 bytes */
+/* Names of the keeper without and with a changer; the kernel keeps 15 bytes. */
+#define KEEPER_COMM	 "links-of-heapta"
+#define KEEPER_COMM_CODE "keeper-of-heapt"
 
 enum { KEEPER_MAX_PLACES = 8192, KEEPER_MAX_WARDS = 4096 };
 
@@ -30,9 +32,15 @@ struct keeper_places {
 	 * All entries are 0 when heaptap ends as usual.
 	 */
 	pid_t wards[KEEPER_MAX_WARDS];
+	/* The links have ended, or end with the keeper; heaptap gets a message, too, unless that exits now. */
+	u32 end;       /* enum keeper_end */
+	bool outlives; /* the keeper the links; set before */
 };
 
+enum keeper_end { KEEPER_SERVES, KEEPER_HAS_ENDED /* as it was asked to */, KEEPER_HAS_FAILED };
+
 struct source_state;
+struct tracer_changer; /* fallback/tracer_change.h */
 
 enum keeper_op { KEEPER_ADD, KEEPER_DROP, KEEPER_TOUCH };
 
@@ -58,6 +66,7 @@ struct keeper_request {
 /*
  * Run the keeper in this process, which was forked for it. @fd is its end of the socket. @state of the programs; NULL
  * = they stop nobody. Exits with 0 when it was asked to end, and with 1 after an error; all links have ended then, too.
+ * With a @changer (NULL = none) it only does so where it cannot end them without that: then outlive() is brief.
  */
-void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
-	__attribute__((noreturn));
+void keeper_main(int fd, struct keeper_places *places, struct source_state *state,
+		 const struct tracer_changer *changer) __attribute__((noreturn));

@@ -5,16 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
 
+#include "user/lib/helper_process.h"
 #include "user/lib/log.h"
 #include "user/source/link_keeper.h"
 
@@ -26,25 +25,9 @@ struct link_set {
 	struct keeper_places *places;		   /* owned; shared with the keeper */
 	struct bpf_link *in_kernel[MAX_IN_KERNEL]; /* owned */
 	size_t nr_in_kernel;
-	bool has_ended; /* the keeper, because it was asked to */
 };
 
-/* Signals are blocked over the fork, because those for heaptap are not for the keeper. */
-static pid_t fork_keeper(const int *fds, const struct keeper_places *places, struct source_state *state)
-{
-	sigset_t all, old;
-	pid_t pid;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	pid = fork();
-	if (!pid)
-		keeper_main(fds[1], places, state);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
-
-static int links_start(struct link_set *set, const struct programs *p)
+static int links_start(struct link_set *set, const struct programs *p, const struct tracer_changer *changer)
 {
 	int fds[2];
 	int err = 0;
@@ -58,14 +41,16 @@ static int links_start(struct link_set *set, const struct programs *p)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	set->fd = fds[0];
-	set->keeper = fork_keeper(fds, set->places, p->state);
+	set->keeper = helper_process_fork();
+	if (!set->keeper)
+		keeper_main(fds[1], set->places, p->state, changer);
 	if (set->keeper < 0)
 		err = -errno;
 	close(fds[1]);
 	return err;
 }
 
-int link_set_new(struct link_set **out, const struct programs *p)
+int link_set_new(struct link_set **out, const struct programs *p, const struct tracer_changer *changer)
 {
 	struct link_set *set = calloc(1, sizeof(*set));
 	int err;
@@ -73,13 +58,26 @@ int link_set_new(struct link_set **out, const struct programs *p)
 	if (!set)
 		return -ENOMEM;
 	set->fd = -1;
-	err = links_start(set, p);
+	err = links_start(set, p, changer);
 	if (err) {
 		link_set_free(set);
 		return err;
 	}
 	*out = set;
 	return 0;
+}
+
+/* Wait until all links have ended. A keeper that outlives them is not waited for. */
+static void links_await_end(struct link_set *set)
+{
+	ssize_t len = 1;
+	char byte;
+
+	while (!__atomic_load_n(&set->places->end, __ATOMIC_ACQUIRE) && (len > 0 || (len && errno == EINTR)))
+		len = recv(set->fd, &byte, sizeof(byte), 0);
+	if (!set->places->outlives)
+		helper_process_wait(set->keeper, NULL);
+	set->keeper = 0;
 }
 
 void link_set_free(struct link_set *set)
@@ -92,12 +90,12 @@ void link_set_free(struct link_set *set)
 	if (set->fd >= 0) {
 		/* There may be a copy: link_set_lifeline(). */
 		shutdown(set->fd, SHUT_WR);
+		if (set->keeper > 0)
+			links_await_end(set);
 		close(set->fd);
 	}
 	for (size_t i = 0; i < set->nr_in_kernel; i++)
 		bpf_link__destroy(set->in_kernel[i]);
-	while (set->keeper > 0 && waitpid(set->keeper, NULL, 0) < 0 && errno == EINTR)
-		;
 	if (set->places)
 		munmap(set->places, sizeof(*set->places));
 	free(set);
@@ -214,18 +212,14 @@ bool link_set_is_alive(const struct link_set *set)
 {
 	struct pollfd p = { .fd = set->fd, .events = 0 };
 
-	return poll(&p, 1, 0) <= 0;
+	return !__atomic_load_n(&set->places->end, __ATOMIC_ACQUIRE) && poll(&p, 1, 0) <= 0;
 }
 
 bool link_set_has_ended(struct link_set *set)
 {
-	int status;
-
-	if (set->keeper > 0 && waitpid(set->keeper, &status, 0) == set->keeper) {
-		set->keeper = 0;
-		set->has_ended = WIFEXITED(status) && !WEXITSTATUS(status);
-	}
-	return set->has_ended;
+	if (set->keeper > 0)
+		links_await_end(set);
+	return set->places->end == KEEPER_HAS_ENDED;
 }
 
 int link_set_lifeline(const struct link_set *set)

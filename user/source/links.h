@@ -23,11 +23,15 @@ struct link_group {
 
 struct link_set;
 
+struct tracer_changer; /* fallback/tracer_change.h */
+
 /*
- * Start the process that holds the links of @p (user/source/link_keeper.h). Links end with the set, or when this
+ * Start the process that holds the links of @p (user/source/link_keeper.h), and runs outlive() of @changer (NULL =
+ * none, borrowed), if it can, when they have ended. Links end with the set, or when this
  * process dies, however it dies. *@out is owned by the caller: link_set_free(). 0 or -errno.
  */
-int link_set_new(struct link_set **out, const struct programs *p) __must_check;
+int link_set_new(struct link_set **out, const struct programs *p,
+		 const struct tracer_changer *changer) __must_check;
 
 /* End all links; returns when no probe is left in any process. NULL is fine. */
 void link_set_free(struct link_set *set);

@@ -42,7 +42,7 @@ struct source_options {
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */
 	const struct probe_taker *taker;      /* user/source/probe_taker.h; NULL = the source does it */
-	const struct tracer_changer *changer; /* ptrace: another one who changes its targets */
+	const struct tracer_changer *changer; /* another one who changes its targets; borrowed */
 };
 
 /* The functions of a source, by subject. One thread at a time calls them. */

@@ -315,7 +315,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	err = source_bpf_samples_load(s, ring_bytes);
 	if (err)
 		goto undo_source;
-	err = link_set_new(&s->links, &s->programs);
+	err = link_set_new(&s->links, &s->programs, options->changer);
 	if (err)
 		goto undo_programs;
 	if (options->depth)

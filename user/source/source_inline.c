@@ -709,6 +709,7 @@ static void source_inline_detach(struct source *source)
 		return;
 	inline_life_take_out(s);
 	s->is_detached = true;
+	guard_end(s->guard);
 	s->life->ops->detach(s->below);
 }
 
@@ -722,9 +723,11 @@ static void source_inline_free(struct source *source)
 	inline_waker_fini(&s->waker);
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);
-	guard_free(s->guard);
+	if (s->guard)
+		guard_end(s->guard);
 	if (s->below)
 		s->life->ops->free(s->below);
+	guard_free(s->guard);
 	pthread_mutex_destroy(&s->lock);
 	free(s->targets);
 	free(s);

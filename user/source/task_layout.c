@@ -17,6 +17,7 @@
 #include <bpf/bpf.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/helper_process.h"
 #include "user/source/programs.h"
 
 /* By chance several places may hold the IDs of one thread, but not those of several threads. */
@@ -57,8 +58,7 @@ static int make_child(void)
 
 	if (pid < 0)
 		return -errno;
-	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	helper_process_wait(pid, NULL);
 	return pid;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,9 +80,52 @@ static void test_settled(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Is @fd one of @pipe? */
+static bool is_pipe(int fd, const struct stat *pipe)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && st.st_ino == pipe->st_ino;
+}
+
+/* The number of the first thing that is wrong. Two have the numbers of each other, and of null and those behind. */
+static int kept(void)
+{
+	struct stat first, second;
+	int pipes[2][2], fds[] = { 4, -1, 3 };
+	sigset_t blocked;
+
+	if (sigprocmask(SIG_BLOCK, NULL, &blocked) || !sigismember(&blocked, SIGTERM))
+		return 6;
+	if (pipe(pipes[0]) || pipe(pipes[1]) || fstat(pipes[0][0], &first) || fstat(pipes[1][0], &second))
+		return 1;
+	if (dup2(pipes[1][0], 20) < 0 || dup2(pipes[0][0], 4) < 0 || dup2(20, 3) < 0)
+		return 2;
+	dup2(3, 6);
+	helper_process_keep(fds, 3, true);
+	if (fds[0] != 3 || fds[1] != -1 || fds[2] != 5)
+		return 3;
+	if (!is_pipe(3, &first) || is_open(4) || !is_pipe(5, &second) || is_open(6) || is_open(20))
+		return 4;
+	return is_open(STDIN_FILENO) && is_open(STDERR_FILENO) ? 0 : 5;
+}
+
+static void test_kept(void **state)
+{
+	int status;
+	pid_t pid = helper_process_fork();
+
+	(void)state;
+	if (!pid)
+		_exit(kept());
+	assert_true(helper_process_wait(pid, &status));
+	assert_int_equal(status, 0);
+	assert_false(helper_process_wait(pid, &status));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settled) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settled), cmocka_unit_test(test_kept) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

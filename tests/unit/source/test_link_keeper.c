@@ -4,6 +4,7 @@
  * its status tells of errors.
  */
 #include "user/source/link_keeper.h"
+#include "fallback/tracer_change.h"
 #include "tests/unit/skip.h"
 
 #include <dirent.h>
@@ -29,6 +30,8 @@ struct common {
 	int nr_forks;  /* since the last request */
 	int killed;    /* the process of this fork is killed before it does anything; 0 = of none */
 	struct keeper_places places;
+	pid_t outliving;
+	int nr_briefly, nr_long; /* times that outlive() began */
 };
 
 static struct common *common;
@@ -74,8 +77,17 @@ static int ask(int fd, const struct keeper_request *r, const int *fds)
 	return answer;
 }
 
+static void outlive(void *ctx, int end, int lifeline, bool is_brief)
+{
+	struct common *c = ctx;
+
+	(void)end;
+	(void)lifeline;
+	(*(is_brief ? &c->nr_briefly : &c->nr_long))++;
+}
+
 /* Start a keeper. *@fd is the socket to it. */
-static pid_t start_keeper(int *fd)
+static pid_t start_keeper_with(int *fd, struct tracer_changer *changer)
 {
 	int fds[2];
 	pid_t pid;
@@ -83,12 +95,21 @@ static pid_t start_keeper(int *fd)
 	common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(common, MAP_FAILED);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	if (changer)
+		*changer = (struct tracer_changer){
+			.ctx = common, .outlive = outlive, .end = fds[0], .pid = &common->outliving
+		};
 	pid = new_process();
 	if (!pid)
-		keeper_main(fds[1], &common->places, NULL);
+		keeper_main(fds[1], &common->places, NULL, changer);
 	close(fds[1]);
 	*fd = fds[0];
 	return pid;
+}
+
+static pid_t start_keeper(int *fd)
+{
+	return start_keeper_with(fd, NULL);
 }
 
 /* Status of the keeper, which ends. */
@@ -246,6 +267,37 @@ static void test_status(void **state)
 	close(fd);
 }
 
+/* The keeper outlives links that can end before it; with others it exits, and does before what is quick. */
+static void test_outlives(void **state)
+{
+	const struct keeper_request add = { .op = KEEPER_ADD, .pid = getpid(), .nr = 1 };
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err;
+	const int files[2] = { file, file };
+
+	(void)state;
+	for (int max_forks = 0; max_forks < 2; max_forks++) {
+		struct tracer_changer changer;
+		pid_t pid = start_keeper_with(&fd, &changer);
+		bool is_brief;
+		char byte;
+
+		err = ask(fd, &add, files);
+		common->max_forks = max_forks;
+		shutdown(fd, SHUT_WR);
+		assert_int_equal(recv(fd, &byte, 1, 0), 1);
+		is_brief = !max_forks && !is_not_permitted(err);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		assert_int_equal(common->places.end, KEEPER_HAS_ENDED);
+		assert_int_equal(common->places.outlives, !is_brief);
+		assert_int_equal(common->nr_briefly, is_brief);
+		assert_int_equal(common->nr_long, !is_brief);
+		assert_int_equal(common->outliving, pid);
+		munmap(common, sizeof(*common));
+		close(fd);
+	}
+	close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_drop_by_two_levels),
 		cmocka_unit_test(test_drop_after_kill),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_outlives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
