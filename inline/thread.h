@@ -119,6 +119,9 @@ _Static_assert(sizeof(struct piece_key) == 64, "a cache line of its thread");
 /* A hash that a stub computes, too: the product of an address with this, from bit 32 on. */
 enum { PIECE_HASH = 0x1e3779b9, PIECE_HASH_SHIFT = 32 };
 
+/* Bytes of addresses that share a counter of sampled blocks, in powers of two. */
+enum { PIECE_GRAIN_BITS = 8 };
+
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {
 	struct piece_key keys[PIECE_MAX_THREADS];

@@ -131,13 +131,14 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 /* ---- waking ---- */
 
-static enum inline_need any_needs_poll(void *ctx, u64 *nr_parts)
+static enum inline_need any_needs_poll(void *ctx, u64 *nr_parts, size_t *nr_targets)
 {
 	struct inline_source *s = ctx;
 	enum inline_need most;
 
 	*nr_parts = 0;
 	pthread_mutex_lock(&s->lock);
+	*nr_targets = s->nr_targets;
 	most = inline_limits_turn(&s->turn, s->targets, s->nr_targets); /* INLINE_NEEDS_POLL or nothing */
 	for (size_t i = 0; i < s->nr_targets; i++) {
 		enum inline_need need = inline_target_needs_poll(s->targets[i], nr_parts);
