@@ -13,7 +13,7 @@
 #include "call/inflight.h"
 
 enum {
-	PIECE_MAX_THREADS = 8192, /* a power of two; keys and places are never given back */
+	PIECE_MAX_THREADS = 16384, /* a power of two; keys and places are never given back */
 	PIECE_MAX_PENDING = 32,
 	PIECE_KNOWN_RULES = 32768, /* a power of two */
 	PIECE_OWN_FREES = 512,
