@@ -152,7 +152,7 @@ bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *t
 	/* Looks may be rarer than turns. */
 	if (now > turn->next_ns + MANY_TURNS * TURN_NS)
 		turn->next_ns = now;
-	for (; nr && now >= turn->next_ns; turn->next_ns += TURN_NS) {
+	for (size_t i = 0; i < nr && now >= turn->next_ns; i++, turn->next_ns += TURN_NS) {
 		struct inline_target *t = targets[turn->nr++ % nr];
 
 		if (!t->rings || t->is_limited)

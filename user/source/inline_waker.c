@@ -18,13 +18,14 @@
 /*
  * A thread at full speed fills its ring in half a millisecond. Each look takes the CPU from somebody, some 20 us on a
  * virtual machine: one a millisecond will do until more than so many parts are filled between two of them, and one in
- * five if the parts of a whole second would fit in a ring. Where blocks are sampled, a look at many targets, whose
- * memory is in no cache, takes more than their records do: they are looked at less often.
+ * five if the parts of a whole second would fit in a ring. Where blocks are sampled, looks take more than records do,
+ * those at many targets most, whose memory is in no cache: then they are rarer.
  */
 enum {
 	BUSY_WAKE_NS = 150 * 1000,
 	LOOK_NS = 1000 * 1000,
 	CALM_NS = 5 * 1000 * 1000,
+	SAMPLED_NS = 20 * 1000 * 1000,
 	CROWD_NS = 250 * 1000,
 	CALMEST_NS = 50 * 1000 * 1000,
 	MANY_PARTS = 2,
@@ -48,10 +49,12 @@ static u64 longest_pause(const struct inline_pace *p, size_t nr_targets)
 {
 	u64 crowd_ns = (u64)nr_targets * CROWD_NS;
 
+	if (!p->is_calm)
+		return p->look_ns;
 	if (p->look_ns < CALM_NS)
-		return p->is_calm ? (u64)CALM_NS : p->look_ns;
+		return CALM_NS;
 	crowd_ns = crowd_ns < CALMEST_NS ? crowd_ns : (u64)CALMEST_NS;
-	return p->is_calm && crowd_ns > p->look_ns ? crowd_ns : p->look_ns;
+	return crowd_ns > SAMPLED_NS ? crowd_ns : (u64)SAMPLED_NS;
 }
 
 u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts, size_t nr_targets)

@@ -30,7 +30,6 @@
 #include "user/unwind/cfi_ahead.h"
 
 enum { MANY_RECORDS = PIECE_RING_RECORDS / 2 /* in a poll: another one follows at once */ };
-enum { FEW_SAMPLES = 1 << 16 };
 
 static struct inline_source *source_inline_self(const struct source *s)
 {
@@ -184,7 +183,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	err = inline_life_open(s, &below, caps);
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
-					options->sample_bytes >= FEW_SAMPLES, any_needs_poll, s);
+					options->sample_bytes >= SAMPLE_FEW_BYTES, any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;
