@@ -21,10 +21,13 @@ enum {
 /* A size that no call gets. */
 static const u64 SAMPLE_TOO_LARGE = 1ULL << 47;
 
-/* Neighbours share a cache line, which a thread that releases some blocks loads once; megabytes are mixed. */
+/*
+ * Neighbours share a counter, and 16 KiB a cache line, which a thread that releases some blocks loads once: few blocks
+ * are sampled, so few have a neighbour that is. Megabytes are mixed.
+ */
 static inline u8 *sample_counter(u64 addr)
 {
-	return &samples()->counters[(addr ^ addr >> 16) >> 4 & (PIECE_FILTER_BYTES - 1)];
+	return &samples()->counters[(addr ^ addr >> 16) >> PIECE_GRAIN_BITS & (PIECE_FILTER_BYTES - 1)];
 }
 
 /* May the block at @addr be sampled? */

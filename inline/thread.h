@@ -13,7 +13,7 @@
 #include "call/inflight.h"
 
 enum {
-	PIECE_MAX_THREADS = 8192, /* a power of two; keys and places are never given back */
+	PIECE_MAX_THREADS = 16384, /* a power of two; keys and places are never given back */
 	PIECE_MAX_PENDING = 32,
 	PIECE_KNOWN_RULES = 32768, /* a power of two */
 	PIECE_OWN_FREES = 512,
@@ -118,6 +118,9 @@ _Static_assert(sizeof(struct piece_key) == 64, "a cache line of its thread");
 
 /* A hash that a stub computes, too: the product of an address with this, from bit 32 on. */
 enum { PIECE_HASH = 0x1e3779b9, PIECE_HASH_SHIFT = 32 };
+
+/* Bytes of addresses that share a counter of sampled blocks, in powers of two. */
+enum { PIECE_GRAIN_BITS = 8 };
 
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {

@@ -723,7 +723,7 @@ take_turns() {
 	stepping
 	run timeout 60 bash -c 'ulimit -v 3000000; exec "$@"' bash "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
 	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
-	[[ $output == *"heaptap itself may not map 3.2 GB of addresses (ulimit -v): use --backend bpf"* ]]
+	[[ $output == *"heaptap itself may not map 6.4 GB of addresses (ulimit -v): use --backend bpf"* ]]
 	untouched "$TARGET"
 	has_no_memory "$TARGET"
 	step "alloc 5 10"

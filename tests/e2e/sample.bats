@@ -85,6 +85,16 @@ assert rows and all(int(r["live_low"]) < int(r["live_bytes"]) < int(r["live_high
 	done
 }
 
+# bats test_tags=full
+@test "sample: 10,000 threads alive at once lose no call (A18)" {
+	for distance in 1 64K; do
+		"$HEAPTAP" run --force --backend inline --no-scan --sample $distance -o r.json -- "$T/storm" 0 10000 >out 2>err
+		report=r.json
+		[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
+		[ $distance != 1 ] || [ "$(of_function long_thread allocs)" -ge $((10000 - $(field .lost.stacks))) ]
+	done
+}
+
 @test "sample: a distance of 64 GiB samples nothing, and says so" {
 	report=r.json
 	for source in inline bpf ptrace; do

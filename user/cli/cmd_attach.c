@@ -22,10 +22,11 @@
 #include "user/session/session_ending.h"
 #include "user/session/session_span.h"
 #include "user/session/session_live.h"
+#include "user/source/sample_pace.h"
 #include "user/source/source_open.h"
 #include "user/top/status_line.h"
 
-enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ALIVE_ROUNDS = 5 };
+enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, SAMPLED_MS = 100, ALIVE_MS = 100 };
 
 /* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
 static bool joins_targets(const struct options *o)
@@ -89,6 +90,14 @@ static bool cmd_attach_go_on(struct attach *a, struct session *s)
 	return !(a->options->has_between && session_span_is_over(s)) && !session_is_enough(s);
 }
 
+/* Each round takes the CPU from somebody, and where few records come, nothing waits for it. */
+static int round_ms(const struct attach *a)
+{
+	if (!IS_AGENT && a->limit.is_near)
+		return DEAR_MS;
+	return !IS_AGENT && a->options->sample_bytes >= SAMPLE_FEW_BYTES ? SAMPLED_MS : POLL_MS;
+}
+
 /* Trace until something ends it. */
 static void cmd_attach_trace(struct attach *a, struct session *s, struct control *c)
 {
@@ -101,8 +110,7 @@ static void cmd_attach_trace(struct attach *a, struct session *s, struct control
 	for (;;) {
 		if (!IS_AGENT && has_line)
 			status_line_round(&line, s);
-		switch (control_wait(c, session_wait_fd(s), !IS_AGENT && a->limit.is_near ? DEAR_MS : POLL_MS,
-				     &sig)) {
+		switch (control_wait(c, session_wait_fd(s), round_ms(a), &sig)) {
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
@@ -118,7 +126,7 @@ static void cmd_attach_trace(struct attach *a, struct session *s, struct control
 		}
 		if (!cmd_attach_go_on(a, s))
 			return;
-		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
+		if (++round % (ALIVE_MS / round_ms(a)) == 0 && !session_running(s))
 			return;
 	}
 }

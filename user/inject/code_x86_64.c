@@ -287,7 +287,7 @@ struct stub_jumps {
 	u32 nr;
 };
 
-enum { MAX_ARG = 4, RM_ONE = 8 /* one register more, in a byte that names two */ };
+enum { MAX_ARG = 4, RM_ONE = 8 /* one register more, in a byte that names two */, GRAIN = PIECE_GRAIN_BITS };
 enum { JUMP_IF_OVERFLOW = 0x80, JUMP_IF_BELOW = 0x82, JUMP_IF_NOT_EQUAL = 0x85 };
 /* Registers of arguments, from the first. */
 static const u8 arg_registers[MAX_ARG] = { 7, 6, 2, 1 };
@@ -323,13 +323,13 @@ static bool put_add_way(struct stub_writer *w, taddr_t way)
 static bool put_look(struct stub_writer *w, struct stub_jumps *jumps, u8 arg, taddr_t ways)
 {
 	const u8 reg = arg_registers[arg - 1];
-	const u8 index[] = { 0x48, 0x89, 0xc0 | reg << 3, /* mov %arg, %rax */
-			     0x48, 0xc1, 0xe8,
-			     16,			  /* shr, %rax */
-			     0x48, 0x31, 0xc0 | reg << 3, /* xor %arg, %rax */
-			     0x48, 0xc1, 0xe8,
-			     4,				  /* shr, %rax */
-			     0x0f, 0xb7, 0xc0 };	  /* movzwl %ax, %eax */
+	const u8 index[] = { 0x48,  0x89, 0xc0 | reg << 3, /* mov %arg, %rax */
+			     0x48,  0xc1, 0xe8,
+			     16,			   /* shr, %rax */
+			     0x48,  0x31, 0xc0 | reg << 3, /* xor %arg, %rax */
+			     0x48,  0xc1, 0xe8,
+			     GRAIN,			  /* shr, %rax */
+			     0x0f,  0xb7, 0xc0 };	  /* movzwl %ax, %eax */
 	static const u8 compare[] = { 0x80, 0x38, 0x00 }; /* cmpb $0, (%rax) */
 
 	_Static_assert(PIECE_FILTER_BYTES == 1 << 16, "as %ax");

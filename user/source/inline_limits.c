@@ -21,6 +21,8 @@
 /* Between a limit and the end of our memory the program's allocations may fail. */
 #define TURN_NS (5 * 1000 * 1000ULL)
 
+enum { MANY_TURNS = 16 /* that are made up for */ };
+
 /*
  * The program must be able to map so many times our memory beyond what it has, or it may miss ours. Before the code is
  * in it, BPF can see its calls in place of us; later, all calls are missed.
@@ -145,18 +147,22 @@ void inline_limits_twin(struct inline_target *t)
 bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *targets, size_t nr)
 {
 	u64 now = clock_now_ns();
-	struct inline_target *t;
+	bool is_any = false;
 
-	if (!nr || now < turn->next_ns)
-		return false;
-	turn->next_ns = now + TURN_NS;
-	t = targets[turn->nr++ % nr];
-	if (!t->rings || t->is_limited)
-		return false;
-	t->is_limited = lack_of_memory(t);
-	if (t->is_limited)
-		__atomic_store_n(&t->wants_look, 1, __ATOMIC_RELEASE);
-	return t->is_limited;
+	/* Looks may be rarer than turns. */
+	if (now > turn->next_ns + MANY_TURNS * TURN_NS)
+		turn->next_ns = now;
+	for (size_t i = 0; i < nr && now >= turn->next_ns; i++, turn->next_ns += TURN_NS) {
+		struct inline_target *t = targets[turn->nr++ % nr];
+
+		if (!t->rings || t->is_limited)
+			continue;
+		t->is_limited = lack_of_memory(t);
+		if (t->is_limited)
+			__atomic_store_n(&t->wants_look, 1, __ATOMIC_RELEASE);
+		is_any |= t->is_limited;
+	}
+	return is_any;
 }
 
 void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock)

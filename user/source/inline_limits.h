@@ -36,7 +36,7 @@ struct limits_turn {
 
 /*
  * Has the next one of @targets limited its memory, and little left of it? True once: then inline_limits_look() looks at
- * once. Asks for one process each 5 ms, however many there are. For the thread that wakes the reader.
+ * once. Asks for as many as there are 5 ms since, however many there are. For the thread that wakes the reader.
  */
 bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *targets, size_t nr);
 

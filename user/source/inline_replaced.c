@@ -13,6 +13,8 @@
 
 #define EACH_NS (1000 * 1000 * 1000ULL)
 
+enum { CROWD = 32 /* targets */ };
+
 /* Is the code of the file there again? */
 static bool inline_replaced_is_old(const struct inline_target *t, const struct inject_patch *p)
 {
@@ -71,7 +73,8 @@ void inline_replaced_poll(struct inline_target *t)
 
 	if (t->nr_replaced || now < t->next_replaced_ns)
 		return;
-	t->next_replaced_ns = now + EACH_NS;
+	/* A look takes as long as some records: of a crowd each is looked at less often. */
+	t->next_replaced_ns = now + EACH_NS * (1 + t->pace.crowd / CROWD);
 	inline_replaced_look(t);
 }
 

@@ -10,7 +10,7 @@ struct watched_code;
 /* Are the jumps of @t still there? Those that are not count in losses(), and are told. */
 void inline_replaced_look(struct inline_target *t);
 
-/* At a poll: the same, once a second, until one is gone. */
+/* At a poll: the same, once a second (less often of many targets), until one is gone. */
 void inline_replaced_poll(struct inline_target *t);
 
 /*

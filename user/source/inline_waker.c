@@ -18,12 +18,16 @@
 /*
  * A thread at full speed fills its ring in half a millisecond. Each look takes the CPU from somebody, some 20 us on a
  * virtual machine: one a millisecond will do until more than so many parts are filled between two of them, and one in
- * five if the parts of a whole second would fit in a ring.
+ * five if the parts of a whole second would fit in a ring. Where blocks are sampled, looks take more than records do,
+ * those at many targets most, whose memory is in no cache: then they are rarer.
  */
 enum {
 	BUSY_WAKE_NS = 150 * 1000,
 	LOOK_NS = 1000 * 1000,
 	CALM_NS = 5 * 1000 * 1000,
+	SAMPLED_NS = 20 * 1000 * 1000,
+	CROWD_NS = 250 * 1000,
+	CALMEST_NS = 50 * 1000 * 1000,
 	MANY_PARTS = 2,
 	STACK_BYTES = 256 * 1024
 };
@@ -41,12 +45,24 @@ static void look_for_calm(struct inline_pace *p, u64 nr_parts)
 	p->nr_parts = p->passed_ns = 0;
 }
 
-u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts)
+static u64 longest_pause(const struct inline_pace *p, size_t nr_targets)
+{
+	u64 crowd_ns = (u64)nr_targets * CROWD_NS;
+
+	if (!p->is_calm)
+		return p->look_ns;
+	if (p->look_ns < CALM_NS)
+		return CALM_NS;
+	crowd_ns = crowd_ns < CALMEST_NS ? crowd_ns : (u64)CALMEST_NS;
+	return crowd_ns > SAMPLED_NS ? crowd_ns : (u64)SAMPLED_NS;
+}
+
+u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts, size_t nr_targets)
 {
 	u64 longest_ns;
 
 	look_for_calm(p, nr_parts);
-	longest_ns = p->is_calm && p->look_ns < CALM_NS ? (u64)CALM_NS : p->look_ns;
+	longest_ns = longest_pause(p, nr_targets);
 	if (nr_parts < MANY_PARTS)
 		p->pause_ns *= 2;
 	else if (nr_parts > MANY_PARTS)
@@ -71,14 +87,15 @@ static void *wake_reader(void *ctx)
 	struct courtesy_hurry hurry;
 	struct inline_pace pace = { .look_ns = w->look_ns, .pause_ns = w->look_ns };
 	u64 nr_parts, nr_before = 0;
+	size_t nr_targets;
 
 	courtesy_at_once(&hurry);
 	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
 		enum inline_need need;
 
 		clock_pause(pace.pause_ns, UINT64_MAX);
-		need = w->needs_poll(w->ctx, &nr_parts);
-		inline_waker_pause(&pace, nr_parts - nr_before);
+		need = w->needs_poll(w->ctx, &nr_parts, &nr_targets);
+		inline_waker_pause(&pace, nr_parts - nr_before, nr_targets);
 		nr_before = nr_parts;
 		if (need == INLINE_NEEDS_HURRY)
 			push_reader(w);
@@ -89,7 +106,7 @@ static void *wake_reader(void *ctx)
 }
 
 int inline_waker_init(struct inline_waker *w, int other_fd, bool is_calm,
-		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx)
+		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts, size_t *nr_targets), void *ctx)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 

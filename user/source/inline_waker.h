@@ -13,8 +13,11 @@ enum inline_need {
 };
 
 struct inline_waker {
-	/* Should rings be read? And how many parts of them were filled so far. Asked by the waker's own thread. */
-	enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts);
+	/*
+	 * Should rings be read? And how many parts of them were filled so far, of how many targets. Asked by the
+	 * waker's own thread.
+	 */
+	enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts, size_t *nr_targets);
 	void *ctx;
 	u64 look_ns; /* how often it is asked, at least, unless the targets are calm */
 	pthread_t thread;
@@ -30,7 +33,8 @@ struct inline_waker {
  * Makes no thread. 0 or -errno; inline_waker_fini() in any case.
  */
 int inline_waker_init(struct inline_waker *w, int other_fd, bool is_calm,
-		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts), void *ctx) __must_check;
+		      enum inline_need (*needs_poll)(void *ctx, u64 *nr_parts, size_t *nr_targets),
+		      void *ctx) __must_check;
 
 /*
  * Make the thread, if there is none. Not before heaptap has given up what tracing does not need: capabilities belong to
@@ -45,8 +49,8 @@ struct inline_pace {
 	bool is_calm;		 /* the last second was */
 };
 
-/* @nr_parts were filled in the last pause. Returns the next one. */
-u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts);
+/* @nr_parts were filled in the last pause by @nr_targets. Returns the next one. */
+u64 inline_waker_pause(struct inline_pace *p, u64 nr_parts, size_t nr_targets);
 
 /* The reader, which is the calling thread, polls now: forget what has woken it. */
 void inline_waker_seen(struct inline_waker *w);

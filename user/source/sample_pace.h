@@ -4,6 +4,9 @@
 
 #include "bpf/event.h"
 
+/* With at least so many bytes between samples few records come. */
+enum { SAMPLE_FEW_BYTES = 1 << 16 };
+
 /* Binary logarithms of distances: those that there are, and the first one. */
 enum { SAMPLE_LEAST_LOG = 12, SAMPLE_MOST_LOG = 26, SAMPLE_FIRST_LOG = 19 };
 

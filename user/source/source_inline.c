@@ -29,7 +29,6 @@
 #include "user/unwind/cfi_ahead.h"
 
 enum { MANY_RECORDS = PIECE_RING_RECORDS / 2 /* in a poll: another one follows at once */ };
-enum { FEW_SAMPLES = 1 << 16 };
 
 static struct inline_source *source_inline_self(const struct source *s)
 {
@@ -130,13 +129,14 @@ static int source_inline_add_copy(struct inline_source *s, const struct inline_t
 
 /* ---- waking ---- */
 
-static enum inline_need any_needs_poll(void *ctx, u64 *nr_parts)
+static enum inline_need any_needs_poll(void *ctx, u64 *nr_parts, size_t *nr_targets)
 {
 	struct inline_source *s = ctx;
 	enum inline_need most;
 
 	*nr_parts = 0;
 	pthread_mutex_lock(&s->lock);
+	*nr_targets = s->nr_targets;
 	most = inline_limits_turn(&s->turn, s->targets, s->nr_targets); /* INLINE_NEEDS_POLL or nothing */
 	for (size_t i = 0; i < s->nr_targets; i++) {
 		enum inline_need need = inline_target_needs_poll(s->targets[i], nr_parts);
@@ -182,7 +182,7 @@ static int source_inline_new_source(struct source **out, const struct source_opt
 	err = inline_life_open(s, &below, caps);
 	if (!err)
 		err = inline_waker_init(&s->waker, life->ops->wait_fd(s->below),
-					options->sample_bytes >= FEW_SAMPLES, any_needs_poll, s);
+					options->sample_bytes >= SAMPLE_FEW_BYTES, any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;

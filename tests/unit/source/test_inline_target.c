@@ -186,8 +186,8 @@ static void test_wakes(void **state)
 static u64 test_pause_after(struct inline_pace *p, int nr_looks, u64 nr_parts)
 {
 	for (int i = 1; i < nr_looks; i++)
-		inline_waker_pause(p, nr_parts);
-	return inline_waker_pause(p, nr_parts);
+		inline_waker_pause(p, nr_parts, 1);
+	return inline_waker_pause(p, nr_parts, 1);
 }
 
 /*
@@ -203,27 +203,46 @@ static void test_pauses(void **state)
 
 	(void)state;
 	for (int i = 0; i < 9; i++)
-		pause = inline_waker_pause(&p, (u64)i % 3);
+		pause = inline_waker_pause(&p, (u64)i % 3, 1);
 	assert_int_equal(pause, look);
 	pause = test_pause_after(&p, 9, 3);
 	assert_true(pause > 0 && pause < look / 4);
-	assert_int_equal(inline_waker_pause(&p, 2), pause);
+	assert_int_equal(inline_waker_pause(&p, 2, 1), pause);
 	assert_int_equal(test_pause_after(&p, 9, 1), look);
 	/* The rest of this second, and a calm one. */
 	assert_int_equal(test_pause_after(&p, 2100, 0), 5 * look);
 	/* A burst ends the calm, and a calm second must follow it. */
-	assert_true(inline_waker_pause(&p, RING_PARTS) < 5 * look);
+	assert_true(inline_waker_pause(&p, RING_PARTS, 1) < 5 * look);
 	assert_int_equal(test_pause_after(&p, 900, 0), look);
 	assert_int_equal(test_pause_after(&p, 200, 0), 5 * look);
 	/* A second with more parts than a ring is not calm. */
 	assert_int_equal(test_pause_after(&p, RING_PARTS + 9, 1), look);
 }
 
+/* Sampled targets are looked at less often, the more there are, but for a burst. */
+static void test_pauses_of_many(void **state)
+{
+	enum { RING_PARTS = PIECE_RING_RECORDS / PIECE_RING_PART, NR = 200, NR_LOOKS = 250 };
+	const u64 look = 5000000;
+	struct inline_pace p = { .look_ns = look, .pause_ns = look };
+
+	(void)state;
+	for (int i = 0; i < NR_LOOKS; i++)
+		inline_waker_pause(&p, 0, NR);
+	assert_int_equal(inline_waker_pause(&p, 0, NR), 10 * look);
+	assert_int_equal(inline_waker_pause(&p, 0, NR / 2), 5 * look);
+	assert_int_equal(inline_waker_pause(&p, 0, 1), 4 * look);
+	assert_true(inline_waker_pause(&p, RING_PARTS, NR) <= look);
+	for (int i = 0; i < NR_LOOKS / 5; i++)
+		assert_true(inline_waker_pause(&p, 0, NR) <= look);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread),
 					    cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_wakes),
-					    cmocka_unit_test(test_pauses) };
+					    cmocka_unit_test(test_pauses),
+					    cmocka_unit_test(test_pauses_of_many) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
