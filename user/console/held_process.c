@@ -26,10 +26,10 @@ enum { PIPE_FD = 3, PIDFD = 4 };
 enum { MAY_BE_STOPPED = 's', RUNS = 'r' };
 
 struct held_process {
-	struct target target; /* who it is, with a descriptor of its own */
+	struct target target;			   /* who it is, with a descriptor of its own */
 	bool is_stopped, is_expected, was_stopped; /* by us; perhaps, by somebody for us; before */
-	int fd;	      /* owned; of the pipe, -1 = none */
-	pid_t helper; /* 0 = none */
+	int fd;					   /* owned; of the pipe, -1 = none */
+	pid_t helper;				   /* 0 = none */
 };
 
 /* Gives @fd the number @nr. */

@@ -19,8 +19,11 @@ enum { DEFAULT_COLUMNS = 80 };
 /* Static: messages come from everywhere, and all of them have one standard error. */
 static enum log_level shown = LOG_INFO;
 static int status_columns; /* of the status line on the terminal, 0 = none; under the lock of stderr */
-static bool never_waits;
-static u64 nr_left_out; /* lines, since the last one; under the lock of stderr */
+/* Lines that stderr does not take at once; under its lock. */
+static struct {
+	bool is_left_out;
+	u64 nr; /* since the last line that it took */
+} unread;
 
 /* Takes messages; NULL = they are printed. */
 static struct {
@@ -49,9 +52,9 @@ static bool log_is_taken(void)
 /* Say how many lines were left out. The lock of stderr is held. */
 static void log_tell_left_out(void)
 {
-	u64 nr = nr_left_out;
+	u64 nr = unread.nr;
 
-	nr_left_out = 0;
+	unread.nr = 0;
 	if (nr)
 		fprintf(stderr, "heaptap: warning: %" PRIu64 " messages left out: standard error took none\n",
 			nr);
@@ -61,7 +64,7 @@ void log_never_wait(bool is_on)
 {
 	if (IS_AGENT)
 		return;
-	never_waits = is_on;
+	unread.is_left_out = is_on;
 	flockfile(stderr);
 	if (log_is_taken())
 		log_tell_left_out();
@@ -134,7 +137,7 @@ void log_status(const char *text)
 	if (taker.take)
 		return;
 	flockfile(stderr);
-	if (IS_AGENT || !never_waits || log_is_taken())
+	if (IS_AGENT || !unread.is_left_out || log_is_taken())
 		show_status(text);
 	funlockfile(stderr);
 }
@@ -142,8 +145,8 @@ void log_status(const char *text)
 static void log_print(const char *prefix, const char *text)
 {
 	flockfile(stderr);
-	if (!IS_AGENT && never_waits && !log_is_taken()) {
-		nr_left_out++;
+	if (!IS_AGENT && unread.is_left_out && !log_is_taken()) {
+		unread.nr++;
 	} else {
 		show_status(NULL);
 		if (!IS_AGENT)
