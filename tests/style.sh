@@ -295,6 +295,7 @@ user/lib/crc32c.c:tables
 user/lib/log.c:shown
 user/lib/log.c:status_columns
 user/lib/log.c:taker
+user/lib/log.c:unread
 user/lib/progress.c:work
 user/names/symbol_server.c:current
 user/session/busy_signals.c:stops_by

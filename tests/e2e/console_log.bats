@@ -87,6 +87,14 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	untouched "$TARGET"
 }
 
+@test "log: calls of a function that are left out: one line a second tells how many" {
+	start "$T/spin" 1
+	wait_for says spin ready
+	run "$HEAPTAP" console -q "$PID" -x 'log spin:spin_allocates 1' -x 'wait allocs>2000' -x 'log off'
+	[ "$(lines_of ' more of spin:spin_allocates: at most 1 calls a second are printed')" -ge 1 ]
+	[ "$(lines_of ' more of ')" -le $(($(lines_of ' spin:spin_allocates(') + 6)) ] || { echo "$output"; false; }
+}
+
 # bats test_tags=full
 @test "log: reallocs and failures" {
 	not_by_inline "attached, it misses the first calls of a program that is executed"

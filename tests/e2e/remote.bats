@@ -728,6 +728,34 @@ lying() {
 	[ "$(field .totals.allocs)" -gt 0 ]
 }
 
+# bats test_tags=full
+@test "remote: two hosts; the host announces itself, and heaptap or an agent on the board finds it (feature 40)" {
+	local program
+	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
+	two_hosts
+	spinning 1
+	run ip netns exec "$BOARD" "$HEAPTAP" serve --token-file "$TOKEN" --discover "$TARGET"
+	[ "$status" -eq 2 ]
+	[[ $output == *"TCP does not encrypt"* ]]
+	run ip netns exec "$BOARD" "$HEAPTAP" serve --insecure-tcp --discover "$TARGET"
+	[ "$status" -eq 2 ]
+	[[ $output == *"needs --token-file"* ]]
+	run ip netns exec "$HOST" "$HEAPTAP" connect --insecure-tcp --token-file "$TOKEN" --announce tcp://192.0.2.1
+	[ "$status" -eq 2 ]
+	[[ $output == *"--announce: needs --listen tcp://"* ]]
+	for program in "$HEAPTAP" "$O/musl/heaptap-agent"; do
+		HEAPTAP=$program serving_board --discover "$TARGET"
+		watching_host --announce --listen tcp://192.0.2.2:4577 --force
+		wait_for is_watching
+		works "$TARGET"
+		detach
+		[ "$(field .totals.allocs)" -gt 0 ]
+		kill "$SERVE"
+		ended "$SERVE" 0
+	done
+	untouched "$TARGET"
+}
+
 @test "remote: two hosts; a program on the board, its leaks on the host" {
 	two_hosts
 	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"

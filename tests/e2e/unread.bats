@@ -120,3 +120,27 @@ traced_unread() {
 	wait_for says python3 '^ended -2'
 	untouched "$TARGET"
 }
+
+@test "unread: messages: events are read all the same, and what is left out is counted (A5)" {
+	local n line=
+	stepping
+	unread "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' attach -o '$BATS_TEST_TMPDIR/%n.json' $TARGET 2>'$BATS_TEST_TMPDIR/pipe' 8>&-"
+	TAP=$PID
+	until [[ $line == *"attached to 1 process"* ]]; do
+		read -r -t "$LIMIT_S" line <&8
+	done
+	python3 "$BATS_TEST_DIRNAME/../lib/fill_pipe.py" 8
+	for n in 1 2 3; do
+		step 'alloc 10 100'
+		kill -USR1 "$TAP"
+		wait_for [ -s "$BATS_TEST_TMPDIR/$n.json" ]
+	done
+	kill -INT "$TAP"
+	start bash -c "exec cat '$BATS_TEST_TMPDIR/pipe' >'$err' 8>&-"
+	exec 8>&-
+	ended "$TAP" 0
+	wait_for grep -q '^heaptap: warning: [1-9][0-9]* messages left out: standard error took none' "$err"
+	jq -e '.processes[0].totals.allocs == 30' "$BATS_TEST_TMPDIR/3.json"
+}

@@ -67,6 +67,8 @@ static int cmd_serve_check_tcp(struct listen_place *p, const struct options *o)
 	const char *why;
 
 	net_addr_text(&p->addr, text, sizeof(text));
+	if (o->discover)
+		strcpy(text, "--discover");
 	if (net_addr_check_tcp(&p->addr, o->insecure_tcp, &why)) {
 		error("serve: %s: %s", text, why);
 		return -EPERM;
@@ -100,6 +102,10 @@ static int choose_address(struct listen_place *p, const struct options *o)
 	if (o->to) {
 		err = parse_addr(&p->addr, o->to);
 		p->link.to = &p->addr;
+	} else if (o->discover) {
+		p->addr.kind = NET_TCP;
+		p->link.to = &p->addr;
+		p->link.finds_to = true;
 	} else if (o->listen) {
 		err = parse_addr(&p->addr, o->listen);
 		p->link.listen = &p->addr;

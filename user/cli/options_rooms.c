@@ -215,6 +215,7 @@ struct connection_options options_connection(const struct options *o, struct ses
 					    .listen = o->listen,
 					    .token_file = o->token_file,
 					    .discover = o->discover,
+					    .announce = o->announce,
 					    .is_insecure_fine = o->insecure_tcp,
 					    .want_kill = o->want_kill,
 					    .want_mmap = o->want_mmap,

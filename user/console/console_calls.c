@@ -18,6 +18,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/path.h"
+#include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
 #include "user/report/own_code.h"
 #include "user/session/session.h"
@@ -41,8 +42,8 @@ struct console_calls {
 	char *name;		  /* owned; as it was typed */
 	pid_t pid;
 	u64 rate, second_ns, nr_taken; /* calls a second; when the present one began; calls in it */
-	u64 nr_left_out;
-	u64 flushed_ns;
+	u64 nr_left_out;	       /* since the last line about those */
+	u64 flushed_ns, told_ns;       /* when calls were printed, and how many were left out */
 };
 
 /* The search for a function. */
@@ -234,30 +235,46 @@ static bool calls_take(struct console_calls *f, const struct watched_call *call)
 	return true;
 }
 
+/* Once a second, as `log` of allocator functions does. */
+static void calls_tell_left_out(struct console_calls *f, FILE *out, bool at_once)
+{
+	u64 now = clock_now_ns();
+
+	f->nr_left_out += call_watch_lost(f->watch);
+	if (!f->nr_left_out || (!at_once && now - f->told_ns < SECOND_NS))
+		return;
+	fprintf(out, "%14s%s more of ", "", human_count(f->nr_left_out).text);
+	escape_text(out, f->name);
+	fprintf(out, ": at most %s calls a second are printed\n", human_count(f->rate).text);
+	f->nr_left_out = 0;
+	f->told_ns = now;
+}
+
+struct calls_round {
+	struct console *console;
+	bool at_once;
+};
+
 static int calls_print(void *ctx, const struct report *r)
 {
-	struct console *c = ctx;
+	const struct calls_round *round = ctx;
+	const struct console *c = round->console;
 	FILE *out = c->file ? c->out : stdout;
 	struct watched_call call;
 	int err = 0;
 
 	for (struct console_calls *f = c->calls; f && !err; f = f->next) {
-		u64 before = f->nr_left_out;
-
 		while (!err && call_watch_next(f->watch, &call))
 			if (calls_take(f, &call))
 				err = calls_print_one(out, r, f->name, &call);
-		f->nr_left_out += call_watch_lost(f->watch);
-		if (f->nr_left_out > before)
-			fprintf(out,
-				"%14s%s calls of %s were left out so far: at most %s a second are printed\n",
-				"", human_count(f->nr_left_out).text, f->name, human_count(f->rate).text);
+		calls_tell_left_out(f, out, round->at_once);
 	}
 	return err ? err : flush_stream(out);
 }
 
 void console_calls_flush(struct console *c, bool at_once)
 {
+	struct calls_round round = { c, at_once };
 	u64 now = clock_now_ns();
 
 	if (!c->calls || (!at_once && now - c->calls->flushed_ns < FLUSH_NS))
@@ -265,7 +282,7 @@ void console_calls_flush(struct console *c, bool at_once)
 	c->calls->flushed_ns = now;
 	if (c->is_terminal && c->input)
 		console_input_hide(c->input);
-	if (session_show(c->session, c->pid ? c->pid : c->calls->pid, calls_print, c))
+	if (session_show(c->session, c->pid ? c->pid : c->calls->pid, calls_print, &round))
 		c->is_over = true;
 }
 
@@ -344,21 +361,35 @@ int console_calls_log(struct console *c, const char *text, bool is_off, u64 rate
 struct calls_break {
 	struct calls_search search;
 	struct watched_call call;
-	bool has_call, is_in_call;
+	bool has_call, may_have_call, is_in_call;
 	int err;
 	u64 delay_ns;
 };
+
+static bool calls_is_stopped(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, pid) && (stat.state == 'T' || stat.state == 't');
+}
 
 static bool calls_has_come(const struct console *c, void *arg)
 {
 	struct calls_break *b = arg;
 
 	(void)c;
-	if (b->has_call || !call_watch_next(b->search.watch, &b->call))
-		return b->has_call;
-	b->has_call = true;
-	b->is_in_call = call_watch_stops(b->search.watch);
-	if (b->is_in_call)
+	if (b->has_call)
+		return true;
+	if (!call_watch_next(b->search.watch, &b->call)) {
+		b->has_call = b->may_have_call && calls_is_stopped(b->search.pid);
+	} else {
+		b->may_have_call = b->call.may_be_stopped;
+		b->has_call = !b->may_have_call;
+	}
+	if (!b->has_call)
+		return false;
+	b->is_in_call = b->call.is_stopped || b->may_have_call;
+	if (b->call.is_stopped)
 		held_process_found(b->search.held);
 	else
 		b->err = held_process_stop(b->search.held);

@@ -23,10 +23,10 @@ static const char HELPER_COMM[] = "holder-of-heapt";
 enum { MAY_BE_STOPPED = 's', RUNS = 'r' };
 
 struct held_process {
-	struct target target; /* who it is, with a descriptor of its own */
-	bool is_stopped;
-	int fd;	      /* owned; of the pipe, -1 = none */
-	pid_t helper; /* 0 = none */
+	struct target target;			   /* who it is, with a descriptor of its own */
+	bool is_stopped, is_expected, was_stopped; /* by us; perhaps, by somebody for us; before */
+	int fd;					   /* owned; of the pipe, -1 = none */
+	pid_t helper;				   /* 0 = none */
 };
 
 /* heaptap has gone. Its probes go, too, but until then one that waits for a call may stop the process once more. */
@@ -80,12 +80,14 @@ static int held_process_start_helper(struct held_process *h)
 int held_process_new(struct held_process **out, const struct target *t)
 {
 	struct held_process *h = calloc(1, sizeof(*h));
+	struct proc_stat stat;
 	int err;
 
 	if (!h)
 		return -ENOMEM;
 	h->fd = -1;
 	h->target = (struct target){ .pid = t->pid, .start_time = t->start_time, .pidfd = -1 };
+	h->was_stopped = !proc_read_stat(&stat, t->pid) && stat.state == 'T';
 	if (t->pidfd >= 0)
 		h->target.pidfd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
 	err = t->pidfd >= 0 && h->target.pidfd < 0 ? -errno : held_process_start_helper(h);
@@ -104,6 +106,7 @@ static int held_process_tell(const struct held_process *h, char what)
 
 int held_process_expect(struct held_process *h)
 {
+	h->is_expected = true;
 	return held_process_tell(h, MAY_BE_STOPPED);
 }
 
@@ -132,7 +135,8 @@ void held_process_free(struct held_process *h)
 {
 	if (!h)
 		return;
-	if (h->is_stopped)
+	/* Perhaps it was stopped, and the call was never heard of. */
+	if (h->is_stopped || (h->is_expected && !h->was_stopped))
 		(void)!target_signal(&h->target, SIGCONT);
 	if (h->fd >= 0)
 		(void)!held_process_tell(h, RUNS);

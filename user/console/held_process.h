@@ -15,7 +15,7 @@ int held_process_new(struct held_process **out, const struct target *t) __must_c
 
 /* Somebody else may stop it by SIGSTOP from now on. 0 or -errno. */
 int held_process_expect(struct held_process *h) __must_check;
-/* That has happened. */
+/* That has happened; where nobody says so, held_process_free() lets it run all the same. */
 void held_process_found(struct held_process *h);
 
 /* Stop it. Does not wait until its threads have noticed. 0 or -errno: -ESRCH, it has ended. */

@@ -3,6 +3,7 @@
 #include "user/lib/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,11 @@ enum { DEFAULT_COLUMNS = 80 };
 /* Static: messages come from everywhere, and all of them have one standard error. */
 static enum log_level shown = LOG_INFO;
 static int status_columns; /* of the status line on the terminal, 0 = none; under the lock of stderr */
+/* Lines that stderr does not take at once; under its lock. */
+static struct {
+	bool is_left_out;
+	u64 nr; /* since the last line that it took */
+} unread;
 
 /* Takes messages; NULL = they are printed. */
 static struct {
@@ -33,6 +39,36 @@ void log_set_level(enum log_level level)
 enum log_level log_level(void)
 {
 	return shown;
+}
+
+/* A pipe that takes something takes a page of it, which is more than a line. */
+static bool log_is_taken(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&p, 1, 0) != 0;
+}
+
+/* Say how many lines were left out. The lock of stderr is held. */
+static void log_tell_left_out(void)
+{
+	u64 nr = unread.nr;
+
+	unread.nr = 0;
+	if (nr)
+		fprintf(stderr, "heaptap: warning: %" PRIu64 " messages left out: standard error took none\n",
+			nr);
+}
+
+void log_never_wait(bool is_on)
+{
+	if (IS_AGENT)
+		return;
+	unread.is_left_out = is_on;
+	flockfile(stderr);
+	if (log_is_taken())
+		log_tell_left_out();
+	funlockfile(stderr);
 }
 
 void log_divert(void (*take)(void *ctx, enum log_level level, const char *line), void *ctx)
@@ -101,7 +137,22 @@ void log_status(const char *text)
 	if (taker.take)
 		return;
 	flockfile(stderr);
-	show_status(text);
+	if (IS_AGENT || !unread.is_left_out || log_is_taken())
+		show_status(text);
+	funlockfile(stderr);
+}
+
+static void log_print(const char *prefix, const char *text)
+{
+	flockfile(stderr);
+	if (!IS_AGENT && unread.is_left_out && !log_is_taken()) {
+		unread.nr++;
+	} else {
+		show_status(NULL);
+		if (!IS_AGENT)
+			log_tell_left_out();
+		fprintf(stderr, "heaptap: %s%s\n", prefix, text);
+	}
 	funlockfile(stderr);
 }
 
@@ -127,17 +178,13 @@ void log_line(enum log_level level, const char *fmt, ...)
 	if (taker.take) {
 		taker.take(taker.ctx, level, safe);
 	} else {
-		flockfile(stderr);
-		show_status(NULL);
-		fprintf(stderr, "heaptap: %s%s\n", prefix[level], safe);
-		funlockfile(stderr);
+		log_print(prefix[level], safe);
 	}
 	errno = saved_errno;
 }
 
 void log_now(const char *fmt, ...)
 {
-	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[512];
 	char safe[1024];
 	char line[sizeof(safe) + 16];
@@ -148,7 +195,6 @@ void log_now(const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	len = snprintf(line, sizeof(line), "heaptap: %s\n", escape_buf(safe, sizeof(safe), text));
-	/* A pipe that takes something takes a page of it, which is more than a line. */
-	if (poll(&p, 1, 0) > 0 && p.revents & POLLOUT)
+	if (log_is_taken())
 		(void)!write(STDERR_FILENO, line, (size_t)len);
 }

@@ -14,6 +14,12 @@ enum log_level log_level(void);
 void log_line(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
 /*
+ * While it is on, a line that stderr does not take at once is left out, and the next one that it takes says how many
+ * were: events must be read also where nobody reads messages. Not in the agent.
+ */
+void log_never_wait(bool is_on);
+
+/*
  * Like log_line() for an error, for a thread beside the one that prints: never waits, and the line is lost if stderr
  * takes nothing now.
  */

@@ -121,6 +121,11 @@ static int find_address(struct connection *c)
 	if (o->discover ? discover_find(&l->addr) : connection_parse(c, text) || check_ssh(c, text))
 		return -EINVAL;
 	l->is_listening = o->listen;
+	l->is_announced = o->announce;
+	if (o->announce && (!o->listen || l->addr.kind != NET_TCP)) {
+		error("%s: --announce: needs --listen tcp:// and an IPv4 address", command_of(c));
+		return -EINVAL;
+	}
 	if (l->is_listening && l->addr.kind == NET_SSH) {
 		error("%s: %s: cannot listen at ssh", command_of(c), text);
 		return -EINVAL;

@@ -15,7 +15,7 @@ struct connection_options {
 	const char *address;		 /* NULL = none was given */
 	char **program;			 /* the program to start over there, NULL-terminated; NULL = none */
 	const char *listen, *token_file;
-	bool discover, want_kill;
+	bool discover, announce, want_kill;
 	bool is_insecure_fine; /* TCP may leave this machine */
 	bool want_mmap, no_cpp;
 	u32 max_followed; /* as in source_remote_options */

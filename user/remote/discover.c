@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Send and receive announcements and questions by multicast. */
+/* Send and receive announcements and questions by multicast, and announcements of a host by broadcast. */
 #include "user/remote/discover.h"
 
 #include <arpa/inet.h>
@@ -29,16 +29,17 @@ enum {
 	MAX_ADDRESSES = 128,
 	MAX_FOUND = 16,
 	AGAIN_MS = 2000,
+	HOST_AGAIN_MS = 500,
 	MAX_PER_SECOND = 10,
-	AT_VERSION = 8,
-	AT_PORT = 10,
 	AT_NAME = 16
 };
 
 struct discover {
 	int fd;			       /* owned */
 	struct in_addr nets[MAX_NETS]; /* our address on each network */
+	struct in_addr all[MAX_NETS];  /* the address of all on it */
 	size_t nr_nets;
+	bool is_host;
 	u8 text[DISCOVER_LEN]; /* the announcement */
 	u64 said_ms, second_ms;
 	u32 nr_said; /* since second_ms */
@@ -51,6 +52,11 @@ static bool has_multicast(const struct discover *d, struct ifreq *request)
 	       (request->ifr_flags & (IFF_MULTICAST | IFF_LOOPBACK));
 }
 
+static struct in_addr address_in(const struct ifreq *request)
+{
+	return ((const struct sockaddr_in *)&request->ifr_addr)->sin_addr;
+}
+
 /* Find our addresses on networks with multicast. If @only is not 0, keep no other address. */
 static int find_nets(struct discover *d, const struct in_addr *only)
 {
@@ -60,10 +66,14 @@ static int find_nets(struct discover *d, const struct in_addr *only)
 	if (ioctl(d->fd, SIOCGIFCONF, &conf))
 		return -errno;
 	for (size_t i = 0; i < conf.ifc_len / sizeof(list[0]) && d->nr_nets < MAX_NETS; i++) {
-		struct in_addr addr = ((const struct sockaddr_in *)&list[i].ifr_addr)->sin_addr;
+		struct in_addr addr = address_in(&list[i]);
 
-		if ((!only->s_addr || only->s_addr == addr.s_addr) && has_multicast(d, &list[i]))
-			d->nets[d->nr_nets++] = addr;
+		if ((only->s_addr && only->s_addr != addr.s_addr) || !has_multicast(d, &list[i]))
+			continue;
+		if (ioctl(d->fd, SIOCGIFNETMASK, &list[i]))
+			return -errno;
+		d->all[d->nr_nets].s_addr = addr.s_addr | ~address_in(&list[i]).s_addr;
+		d->nets[d->nr_nets++] = addr;
 	}
 	return d->nr_nets ? 0 : -ENETUNREACH;
 }
@@ -96,6 +106,7 @@ static int open_group(struct discover *d, const struct in_addr *only)
 	if (d->fd < 0)
 		return -errno;
 	if (setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) ||
+	    setsockopt(d->fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes)) ||
 	    setsockopt(d->fd, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof(hops)) ||
 	    bind(d->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return -errno;
@@ -110,6 +121,8 @@ static void discover_say(const struct discover *d, const u8 *text)
 				  .sin_addr.s_addr = inet_addr(group_text) };
 
 	for (size_t i = 0; i < d->nr_nets; i++) {
+		if (d->is_host)
+			sa.sin_addr = d->all[i];
 		if (setsockopt(d->fd, IPPROTO_IP, IP_MULTICAST_IF, &d->nets[i], sizeof(d->nets[i])) ||
 		    sendto(d->fd, text, DISCOVER_LEN, 0, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 			debug("discover: %s: %s", inet_ntoa(d->nets[i]), strerror(errno));
@@ -148,11 +161,13 @@ int discover_announce(struct discover **out, const struct net_addr *addr, const 
 	if (err)
 		return err;
 	b.data = (*out)->text;
-	memcpy(b.data, answer, 8);
-	b.len = AT_VERSION;
+	(*out)->is_host = !name;
+	memcpy(b.data, name ? answer : DISCOVER_HOST, 8);
+	b.len = DISCOVER_AT_VERSION;
 	wire_put_number(&b, WIRE_VERSION, 2);
 	wire_put_number(&b, addr->port, 2);
-	memcpy(b.data + AT_NAME, name, strnlen(name, DISCOVER_NAME_LEN - 1));
+	if (name)
+		memcpy(b.data + AT_NAME, name, strnlen(name, DISCOVER_NAME_LEN - 1));
 	return 0;
 }
 
@@ -186,8 +201,9 @@ void discover_poll(struct discover *d)
 		d->nr_said = 0;
 	}
 	for (int i = 0; i < 64 && discover_hear(d, text, &from); i++)
-		is_asked |= !memcmp(text, question, 8);
-	if ((!is_asked && now - d->said_ms < AGAIN_MS) || d->nr_said >= MAX_PER_SECOND)
+		is_asked |= !d->is_host && !memcmp(text, question, 8);
+	if ((!is_asked && now - d->said_ms < (d->is_host ? HOST_AGAIN_MS : AGAIN_MS)) ||
+	    d->nr_said >= MAX_PER_SECOND)
 		return;
 	d->said_ms = now;
 	d->nr_said++;
@@ -213,7 +229,7 @@ struct found_server {
 static void discover_note(struct found_server *list, size_t *nr, const u8 *text,
 			  const struct sockaddr_in *from)
 {
-	struct wire_view v = { text + AT_VERSION, DISCOVER_LEN - AT_VERSION, false };
+	struct wire_view v = { text + DISCOVER_AT_VERSION, DISCOVER_LEN - DISCOVER_AT_VERSION, false };
 	struct found_server new = { .addr = from->sin_addr };
 
 	if (memcmp(text, answer, 8) || wire_get_number(&v, 2) != WIRE_VERSION)

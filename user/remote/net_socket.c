@@ -52,22 +52,26 @@ char *net_peer_name(int fd, char *buf, size_t size)
 	struct sockaddr_storage a = { 0 };
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a;
-	bool is_v6;
-	char host[INET6_ADDRSTRLEN];
+	const u8 *b = (const u8 *)&v4->sin_addr;
 	struct ucred who;
 	socklen_t len = sizeof(a), who_len = sizeof(who);
 
 	snprintf(buf, size, "unknown");
 	if (getpeername(fd, (struct sockaddr *)&a, &len))
 		return buf;
-	is_v6 = a.ss_family == AF_INET6;
+	/* Smaller than inet_ntop(3) of small C libraries. */
+	if (a.ss_family == AF_INET)
+		snprintf(buf, size, "%u.%u.%u.%u:%u", b[0], b[1], b[2], b[3], ntohs(v4->sin_port));
 	if (a.ss_family == AF_UNIX && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len))
 		snprintf(buf, size, "PID %d of user %u", (int)who.pid, (unsigned)who.uid);
-	else if ((is_v6 || a.ss_family == AF_INET) &&
-		 inet_ntop(a.ss_family, is_v6 ? (const void *)&v6->sin6_addr : &v4->sin_addr, host,
-			   sizeof(host)))
-		snprintf(buf, size, is_v6 ? "[%s]:%u" : "%s:%u", host,
-			 (unsigned)ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
+	if (a.ss_family != AF_INET6)
+		return buf;
+	len = (socklen_t)snprintf(buf, size, "[");
+	for (int i = 0; i < 8 && len < size; i++)
+		len += (socklen_t)snprintf(buf + len, size - len, i ? ":%x" : "%x",
+					   ntohs(v6->sin6_addr.s6_addr16[i]));
+	if (len < size)
+		snprintf(buf + len, size - len, "]:%u", ntohs(v6->sin6_port));
 	return buf;
 }
 

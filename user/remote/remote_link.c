@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/remote/discover.h"
 #include "user/remote/net_socket.h"
 #include "user/remote/remote_ssh.h"
 #include "user/remote/wire_auth.h"
@@ -19,6 +20,7 @@
 struct remote_link {
 	struct remote_link_options options;
 	struct net_listener listener;
+	struct discover *discover; /* owned; NULL = not announced */
 	struct remote_ssh ssh;
 	int fd; /* owned; -1 = none */
 	enum remote_state state;
@@ -87,6 +89,8 @@ int remote_link_new(struct remote_link **out, const struct remote_link_options *
 	l->listener.fd = l->listener.dir_fd = -1;
 	remote_ssh_init(&l->ssh);
 	err = o->is_listening ? net_listen(&l->listener, &o->addr) : connect_now(l);
+	if (!err && o->is_announced)
+		err = discover_announce(&l->discover, &o->addr, NULL);
 	if (err) {
 		if (!o->is_listening)
 			error("connect: %s: %s", net_addr_text(&o->addr, text, sizeof(text)),
@@ -104,6 +108,7 @@ void remote_link_free(struct remote_link *l)
 		return;
 	cleanup_close(&l->fd);
 	net_listener_close(&l->listener);
+	discover_free(l->discover);
 	remote_ssh_end(&l->ssh);
 	wire_in_fini(&l->in);
 	wire_out_fini(&l->out);
@@ -116,6 +121,7 @@ static void try_again(struct remote_link *l)
 	int fd = -1, err;
 
 	if (l->options.is_listening) {
+		discover_poll(l->discover);
 		if (!net_accept(&l->listener, &fd))
 			remote_link_begin(l, fd);
 		return;

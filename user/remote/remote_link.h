@@ -9,8 +9,8 @@ struct remote_link;
 
 struct remote_link_options {
 	struct net_addr addr;
-	bool is_listening;    /* the other side connects to us */
-	const u8 *token;      /* borrowed; NULL = none */
+	bool is_listening, is_announced; /* the other side connects to us */
+	const u8 *token;		 /* borrowed; NULL = none */
 	char *const *program; /* ssh: the program to start over there; NULL = addr.path names a process */
 	size_t queue_bytes;
 };

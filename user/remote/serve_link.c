@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/remote/discover.h"
 #include "user/remote/net_socket.h"
 #include "user/remote/wire_auth.h"
 
@@ -37,6 +39,7 @@ struct peer {
 struct serve_link {
 	struct serve_link_options options;
 	struct net_listener listener;
+	int host_fd;  /* owned; hears hosts that announce themselves; -1 = none */
 	int epoll_fd; /* owned */
 	struct peer strangers[SERVE_MAX_STRANGERS];
 	size_t nr_strangers;
@@ -240,12 +243,43 @@ static void end_late_ones(struct serve_link *l)
 	}
 }
 
+/* An announcement is a hint, and decides where to knock only: the token proves who is there. */
+static bool serve_link_finds(const struct serve_link *l)
+{
+	struct net_addr *to = l->options.to;
+	u8 text[DISCOVER_LEN];
+	struct sockaddr_in from;
+	const u8 *a = (const u8 *)&from.sin_addr;
+	socklen_t len = sizeof(from);
+
+	if (recvfrom(l->host_fd, text, sizeof(text), 0, (struct sockaddr *)&from, &len) != sizeof(text) ||
+	    memcmp(text, DISCOVER_HOST, DISCOVER_AT_VERSION) || text[DISCOVER_AT_VERSION] != WIRE_VERSION)
+		return false;
+	to->port = text[DISCOVER_AT_PORT] | text[DISCOVER_AT_PORT + 1] << 8;
+	snprintf(to->host, sizeof(to->host), "%u.%u.%u.%u", a[0], a[1], a[2], a[3]);
+	return true;
+}
+
+static int serve_link_hear(struct serve_link *l)
+{
+	const struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(DISCOVER_PORT) };
+	int yes = 1;
+
+	l->host_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->host_fd >= 0 && !setsockopt(l->host_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
+	    !bind(l->host_fd, (const struct sockaddr *)&sa, sizeof(sa)))
+		return 0;
+	error("serve: --discover: %s", strerror(errno));
+	return -EIO;
+}
+
 static void connect_again(struct serve_link *l)
 {
 	u64 now = clock_now_ms();
 	int fd = -1, err;
 
-	if (!l->options.to || l->client.in_fd >= 0 || l->nr_strangers || now < l->connect_ms)
+	if (!l->options.to || l->client.in_fd >= 0 || l->nr_strangers || now < l->connect_ms ||
+	    (l->host_fd >= 0 && !serve_link_finds(l)))
 		return;
 	l->connect_ms = now + CONNECT_AGAIN_MS;
 	err = net_connect(l->options.to, CONNECT_MS, &fd);
@@ -358,7 +392,7 @@ int serve_link_new(struct serve_link **out, const struct serve_link_options *o)
 		return -ENOMEM;
 	}
 	l->options = *o;
-	l->listener.fd = l->listener.dir_fd = -1;
+	l->listener.fd = l->listener.dir_fd = l->host_fd = -1;
 	l->client.in_fd = l->client.out_fd = -1;
 	for (size_t i = 0; i < SERVE_MAX_STRANGERS; i++)
 		l->strangers[i].in_fd = l->strangers[i].out_fd = -1;
@@ -369,6 +403,8 @@ int serve_link_new(struct serve_link **out, const struct serve_link_options *o)
 	}
 	if (!err && o->listen)
 		err = serve_link_listen_at(l, o->listen);
+	if (!err && o->finds_to)
+		err = serve_link_hear(l);
 	if (err) {
 		serve_link_free(l);
 		return err;
@@ -391,6 +427,7 @@ void serve_link_free(struct serve_link *l)
 	peer_close(l, &l->client);
 	net_listener_close(&l->listener);
 	cleanup_close(&l->epoll_fd);
+	cleanup_close(&l->host_fd);
 	free(l);
 }
 

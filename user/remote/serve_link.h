@@ -9,7 +9,8 @@ struct serve_link;
 
 struct serve_link_options {
 	const struct net_addr *listen; /* NULL = do not listen */
-	const struct net_addr *to;     /* NULL, or: connect there until a peer answers */
+	struct net_addr *to;	       /* NULL, or: connect there until a peer answers; borrowed */
+	bool finds_to;		       /* its address comes from a host that announces itself */
 	int in_fd, out_fd;	       /* an open connection (ssh); -1 = none; borrowed */
 	const u8 *token;	       /* borrowed; NULL = none is asked for */
 	size_t queue_bytes;	       /* size of the queue to the client */

@@ -126,6 +126,7 @@ void control_begin(struct control *c, pid_t program)
 {
 	busy_signals_pass_to(c->busy, program);
 	busy_signals_begin(c->busy);
+	log_never_wait(true);
 }
 
 void control_keep(struct control *c, int sig)
@@ -303,6 +304,7 @@ void control_finish(struct control *c)
 	const struct sigaction action = { .sa_handler = on_second_signal, .sa_flags = SA_RESTART };
 	sigset_t set;
 
+	log_never_wait(false);
 	c->is_cut |= busy_signals_free(c->busy);
 	c->busy = NULL;
 	if (c->passes_on)

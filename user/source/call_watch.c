@@ -18,6 +18,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
 enum {
@@ -56,6 +57,7 @@ struct call_watch {
 	u32 nr_cpus;
 	size_t page;
 	u64 nr_lost;
+	u64 since_ns, stops_ns; /* calls before are passed over; from then on each is stopped */
 };
 
 static u64 call_watch_regs(void)
@@ -100,10 +102,6 @@ static int call_watch_open_event(struct call_watch *w, const struct perf_event_a
 	if (fd < 0)
 		return errno == ENODEV && ring->fd < 0 && cpu ? 0 : -errno; /* a CPU that is off */
 	w->fds[w->nr_fds++] = fd;
-	if (w->prog_fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, w->prog_fd)) {
-		close(w->prog_fd);
-		w->prog_fd = -1;
-	}
 	if (ring->fd < 0) {
 		ring->fd = fd;
 		ring->head =
@@ -115,7 +113,6 @@ static int call_watch_open_event(struct call_watch *w, const struct perf_event_a
 	} else if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
 		return -errno;
 	}
-	/* A call before the program and the ring are there would be told and not stopped, or the other way round. */
 	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
 }
 
@@ -152,6 +149,24 @@ static int call_watch_add_threads(struct call_watch *w, const struct perf_event_
 	return err;
 }
 
+/*
+ * Have calls stopped from now on. The program of one event runs for the calls of all threads on all CPUs, so all events
+ * must be there before: a call that none of them tells of would be stopped, and nobody would know.
+ */
+static void call_watch_set_stop(struct call_watch *w)
+{
+	w->prog_fd = call_watch_load_stop();
+	w->since_ns = clock_now_ns();
+	for (size_t i = 0; i < w->nr_fds && w->prog_fd >= 0; i++) {
+		if (ioctl(w->fds[i], PERF_EVENT_IOC_SET_BPF, w->prog_fd) && !i) {
+			close(w->prog_fd);
+			w->prog_fd = -1;
+		} else if (!i) {
+			w->stops_ns = clock_now_ns();
+		}
+	}
+}
+
 static int call_watch_open(struct call_watch *w, const char *path, u64 offset)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
@@ -186,16 +201,19 @@ int call_watch_new(struct call_watch **out, pid_t pid, const char *path, u64 off
 	w->pid = pid;
 	w->page = (size_t)sysconf(_SC_PAGESIZE);
 	w->nr_cpus = nr_cpus > 0 ? (u32)nr_cpus : 1;
-	w->prog_fd = stops ? call_watch_load_stop() : -1;
+	w->prog_fd = -1;
 	w->rings = calloc(w->nr_cpus, sizeof(*w->rings));
 	for (u32 i = 0; w->rings && i < w->nr_cpus; i++)
 		w->rings[i].fd = -1;
 	err = w->rings ? call_watch_open(w, path, offset) : -ENOMEM;
-	if (err)
+	if (err) {
 		call_watch_free(w);
-	else
-		*out = w;
-	return err;
+		return err;
+	}
+	if (stops)
+		call_watch_set_stop(w);
+	*out = w;
+	return 0;
 }
 
 void call_watch_free(struct call_watch *w)
@@ -212,11 +230,6 @@ void call_watch_free(struct call_watch *w)
 	free(w->fds);
 	free(w->tids);
 	free(w);
-}
-
-bool call_watch_stops(const struct call_watch *w)
-{
-	return w->prog_fd >= 0;
 }
 
 /* Copy @len bytes at position @at of the ring, which may go around its end. */
@@ -274,7 +287,11 @@ static bool call_watch_next_on(struct call_watch *w, struct call_ring *r, struct
 		if (record.h.type == PERF_RECORD_LOST && len >= 2)
 			w->nr_lost += record.words[1];
 		else if (record.h.type == PERF_RECORD_SAMPLE)
-			has_call = call_watch_read(record.words, len, out);
+			has_call = call_watch_read(record.words, len, out) && out->time_ns >= w->since_ns;
+		if (has_call && w->prog_fd >= 0) {
+			out->is_stopped = out->time_ns >= w->stops_ns;
+			out->may_be_stopped = !out->is_stopped;
+		}
 		tail += record.h.size ? record.h.size : head - tail;
 		__atomic_store_n(&r->head->data_tail, tail, __ATOMIC_RELEASE);
 	}

@@ -16,7 +16,9 @@ struct watched_call {
 	u32 pid, tid;
 	u64 args[CALL_WATCH_ARGS]; /* words where the first integer arguments are passed */
 	u32 nr_args;
-	taddr_t caller; /* return address; 0 = not known */
+	taddr_t caller;	     /* return address; 0 = not known */
+	bool is_stopped;     /* the kernel has stopped the thread in it */
+	bool may_be_stopped; /* or perhaps, because the kernel learned to stop at this moment */
 };
 
 /*
@@ -26,9 +28,6 @@ struct watched_call {
  */
 int call_watch_new(struct call_watch **out, pid_t pid, const char *path, u64 offset, bool stops) __must_check;
 void call_watch_free(struct call_watch *w); /* NULL is fine */
-
-/* Does the kernel stop the thread itself? */
-bool call_watch_stops(const struct call_watch *w);
 
 /* The next call, not in order of time between CPUs. False: there is none now. */
 bool call_watch_next(struct call_watch *w, struct watched_call *out);
