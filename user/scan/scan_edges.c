@@ -11,14 +11,17 @@
 enum {
 	CODE_VPTR,
 	CODE_INTERIOR,
-	NR_NEAR = IS_AGENT ? 0 : 4, /* the codes of pointers behind so many, and fewer, steps */
+	NR_NEAR = IS_AGENT ? 0 : 5, /* the codes of pointers behind fewer steps than that */
 	NEAR_STEP = 8,
-	CODE_LINK = CODE_INTERIOR + NR_NEAR + 1,
+	CODE_NEAR,
+	CODE_LINK = CODE_NEAR + NR_NEAR,
 	CODE_FIRST = CODE_LINK + !IS_AGENT, /* the least one of a pointer */
 	LEN_LONG = 255,
 	MAX_NUMBER = 1 + VARINT_MAX, /* bytes of the longest number */
 	MAX_ENTRY = 3 * MAX_NUMBER,
 	FIRST_BYTES = 64 << 10,
+	NEAR_NONE = UINT8_MAX, /* the steps of the group are not known: each pointer says its own */
+	NEAR_SHIFT = 56,
 };
 
 int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit)
@@ -105,6 +108,7 @@ void edge_part_init(struct edge_part *p, const struct edge_store *e)
 	*p = (struct edge_part){ .groups = e->groups,
 				 .lens = e->lens,
 				 .nr_blocks = e->nr_blocks,
+				 .near = NEAR_NONE,
 				 .first = BLOCK_NONE,
 				 .last_target = BLOCK_NONE };
 }
@@ -161,8 +165,10 @@ static inline int part_advance(struct edge_part *p, u32 source)
 
 		if (err)
 			return err;
+		if (!IS_AGENT && p->open / EDGE_GROUP != source / EDGE_GROUP)
+			p->near = p->last_near;
 		for (u32 group = p->open / EDGE_GROUP + 1; group <= source / EDGE_GROUP; group++)
-			p->groups[group] = p->nr;
+			p->groups[group] = p->nr | (u64)(IS_AGENT ? 0 : p->near) << NEAR_SHIFT;
 		p->open = source;
 		p->open_at = p->nr;
 		p->last_target = BLOCK_NONE;
@@ -193,19 +199,21 @@ int edges_add_link(struct edge_part *p, u32 source, u32 target)
 
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
 {
-	bool is_near = !IS_AGENT && offset && offset % NEAR_STEP == 0 && offset <= NR_NEAR * NEAR_STEP;
-	u64 code = edge_code(p, source, target);
+	u64 steps = IS_AGENT ? 0 : offset / NEAR_STEP, code = edge_code(p, source, target);
+	bool is_near = IS_AGENT ? !offset : !may_be_end && offset % NEAR_STEP == 0 && steps < NR_NEAR;
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))
 		return err;
 	p->last_target = may_be_end ? BLOCK_NONE : target;
 	p->last_offset = offset;
-	if (offset || may_be_end)
-		scan_edges_put(p, CODE_INTERIOR + (is_near ? offset / NEAR_STEP : 0));
+	if (!is_near || (!IS_AGENT && steps != p->near))
+		scan_edges_put(p, is_near ? CODE_NEAR + steps : CODE_INTERIOR);
 	scan_edges_put(p, code);
-	if ((offset || may_be_end) && !is_near)
+	if (!is_near)
 		scan_edges_put(p, offset);
+	else if (!IS_AGENT)
+		p->last_near = (u8)steps;
 	return 0;
 }
 
@@ -259,6 +267,8 @@ int edges_append(struct edge_store *e, struct edge_part *p)
 	e->nr += p->nr;
 	p->nr = p->nr_longs = 0;
 	p->first = p->last_target = BLOCK_NONE;
+	if (!IS_AGENT)
+		p->near = NEAR_NONE;
 	return err;
 }
 
@@ -321,12 +331,22 @@ static u64 sum_lens(const struct edge_store *e, u32 block, u32 end)
 	return sum;
 }
 
+/* The place of @group in the bytes, and the steps of its pointers that say none. */
+static const u8 *edge_group(struct edge_iter *it, u32 group)
+{
+	u64 at = it->e->groups[group];
+
+	if (!IS_AGENT)
+		it->near = (u8)(at >> NEAR_SHIFT);
+	return it->e->bytes + (at & EDGE_GROUP_AT);
+}
+
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source)
 {
 	u32 first = source / EDGE_GROUP * EDGE_GROUP;
 
 	it->e = e;
-	it->at = e->bytes + e->groups[source / EDGE_GROUP] + sum_lens(e, first, source);
+	it->at = edge_group(it, source / EDGE_GROUP) + sum_lens(e, first, source);
 	it->end = it->at + len_of(e, source);
 	it->source = source;
 }
@@ -335,6 +355,8 @@ void edge_next_source(struct edge_iter *it)
 {
 	it->source++;
 	it->at = it->end;
+	if (!IS_AGENT && it->source % EDGE_GROUP == 0)
+		edge_group(it, it->source / EDGE_GROUP);
 	it->end += len_of(it->e, it->source);
 }
 
@@ -348,7 +370,7 @@ static bool edge_read(struct edge_iter *it)
 			return false;
 		code = scan_edges_get(&it->at);
 	} while (code == CODE_VPTR && (scan_edges_get(&it->at), true));
-	it->offset = 0;
+	it->offset = IS_AGENT ? 0 : (u64)it->near * NEAR_STEP;
 	it->may_be_end = it->is_link = false;
 	if (code == CODE_INTERIOR) {
 		code = scan_edges_get(&it->at);
@@ -356,7 +378,7 @@ static bool edge_read(struct edge_iter *it)
 		it->may_be_end = !IS_AGENT && !it->offset;
 	} else if (!IS_AGENT && code < CODE_FIRST) {
 		it->is_link = code == CODE_LINK;
-		it->offset = it->is_link ? 0 : (code - CODE_INTERIOR) * NEAR_STEP;
+		it->offset = it->is_link ? 0 : (code - CODE_NEAR) * NEAR_STEP;
 		code = scan_edges_get(&it->at);
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);

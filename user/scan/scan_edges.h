@@ -4,7 +4,8 @@
 
 #include "user/lib/types.h"
 
-enum { EDGE_GROUP = 64 }; /* blocks per entry of groups */
+enum { EDGE_GROUP = 64 };				 /* blocks per entry of groups */
+#define EDGE_GROUP_AT (UINT64_MAX >> (IS_AGENT ? 0 : 8)) /* its bits that are a place in bytes */
 
 /*
  * Pointers that may mean the end of the block before, and what scan_ends.c finds out about them: bits by block, owned.
@@ -32,18 +33,20 @@ struct edge_long {
 /*
  * Pointers from blocks to blocks, in the order of the source blocks, as numbers of variable length:
  * 0, offset / word size: the address of a virtual table is there. 1, pointer, offset: a pointer to this offset in the
- * target, or for offset 0 one to its start that may mean the end of the block before. 2 to 5, pointer: one to offset 8,
- * 16, 24, 32. 6, pointer: one to the start by the first word of the source, which may be a link of a free list. Another
- * number is a pointer: 7 + zigzag of target - source, modulo the number of blocks. So each number is less than that of
- * blocks but for 7, and one of 4 million takes 22 bits. The agent has 0, 1, and pointers from 2 on.
+ * target, or for offset 0 one to its start that may mean the end of the block before. 2 to 6, pointer: one to offset 0,
+ * 8, 16, 24, 32. 7, pointer: one to the start by the first word of the source, which may be a link of a free list.
+ * Another number is a pointer to the offset of most: 8 + zigzag of target - source, modulo the number of blocks. So
+ * each number is less than that of blocks but for 8, and one of 4 million takes 22 bits. The agent has 0, 1, and
+ * pointers from 2 on. The offset of most of a group is the last one of 2 to 6 before it, in steps of 8 bytes in the
+ * upper byte of groups; in the first group of a part, which does not know it, all pointers have their code.
  * The two low bits of the first byte of a number are the number of bytes that follow; 3 means a varint. The number
  * begins in the other bits.
  */
 struct edge_store {
 	u8 *bytes; /* owned */
 	u64 nr, capacity, limit;
-	u64 *groups;		 /* owned; where each EDGE_GROUP-th block begins in bytes */
-	u8 *lens;		 /* owned; bytes of each block; LEN_LONG: see longs */
+	u64 *groups; /* owned; where each EDGE_GROUP-th block begins in bytes, and the offset of most */
+	u8 *lens;    /* owned; bytes of each block; LEN_LONG: see longs */
 	struct edge_long *longs; /* owned; by block */
 	size_t nr_longs, max_longs;
 	u32 nr_blocks;
@@ -65,9 +68,10 @@ struct edge_part {
 	struct edge_long *longs; /* owned; of blocks between first and open */
 	size_t nr_longs, max_longs;
 	u32 nr_blocks;
-	u32 first, open;  /* source blocks; first = UINT32_MAX: the part is empty */
-	size_t first_end; /* where the bytes of first end, once open is another */
-	size_t open_at;	  /* where those of open begin */
+	u8 near, last_near; /* steps of most pointers of the group, and of the last pointer */
+	u32 first, open;    /* source blocks; first = UINT32_MAX: the part is empty */
+	size_t first_end;   /* where the bytes of first end, once open is another */
+	size_t open_at;	    /* where those of open begin */
 	u32 last_target;
 	u64 last_offset;
 };
@@ -96,6 +100,7 @@ struct edge_iter {
 	u32 target;
 	u64 offset; /* 0 = start; 1 for one that means the end of the block before */
 	bool may_be_end, is_link;
+	u8 near; /* steps of most pointers of the group */
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
 bool edge_next(struct edge_iter *it);

@@ -71,6 +71,20 @@ static bool may_be_link(const struct looker *r, const struct candidate *c, u32 s
 	       s->books.may_begin_within(s->books.ctx, from);
 }
 
+/*
+ * May @c, whose word is the end of @before_block, mean that end? Then one of the two words before leads into that
+ * block. Mostly none does, and looker_meaning_of() would look around for each pointer of a heap whose blocks touch.
+ */
+static inline bool may_mean_end(const struct looker *r, const struct candidate *c, u32 before_block)
+{
+	u64 begin = r->s->blocks[before_block].addr, len = c->value - begin, words[2];
+
+	if (c->at == NO_INDEX || c->at < 2)
+		return c->at != NO_INDEX;
+	memcpy(words, r->data + (size_t)8 * (c->at - 2), sizeof(words));
+	return (words[0] & r->facts->mask) - begin < len || (words[1] & r->facts->mask) - begin < len;
+}
+
 static int scan_look_settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
@@ -84,7 +98,8 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 	if (IS_AGENT && is_outside)
 		return 0;
 	if ((!offset || is_outside) && (IS_AGENT || is_outside || s->has_touching) &&
-	    block - !offset != BLOCK_NONE && scan_block_end(s, block - !offset) == c->value)
+	    block - !offset != BLOCK_NONE && scan_block_end(s, block - !offset) == c->value &&
+	    (IS_AGENT || may_mean_end(r, c, block - !offset)))
 		meaning = looker_meaning_of(r, c, block - !offset);
 	may_be_end = !IS_AGENT && meaning == MEANS_EITHER;
 	if (!IS_AGENT)

@@ -102,9 +102,6 @@ enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c
 	is_start = before_block + 1 < s->nr && s->blocks[before_block + 1].addr == c->value;
 	second = meaning_neighbour(&n, -2);
 	before = meaning_neighbour(&n, -1);
-	/* Mostly none of the two leads into the block before, as all below asks for. */
-	if (!IS_AGENT && second - begin >= len && before - begin >= len)
-		return MEANS_START;
 	after = meaning_neighbour(&n, 1);
 	if ((second == begin && before - begin - 1 < len) ||
 	    (before == begin && second - begin - 1 < len - 1) ||

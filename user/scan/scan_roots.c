@@ -14,6 +14,7 @@ enum {
 	/* Flags of the first number. */
 	HAS_OFFSET = 1,
 	IS_LONG = 2,
+	OFFSET_0 = IS_AGENT ? 0 : 2, /* the number of offset 0: that of ROOT_END is 0 */
 };
 
 void roots_fini(struct root_store *r)
@@ -38,17 +39,19 @@ static int scan_roots_grow(struct root_store *r)
 int roots_add(struct root_store *r, const struct root_ref *ref)
 {
 	int err = r->capacity - r->nr_bytes < MAX_BYTES ? scan_roots_grow(r) : 0;
-	bool is_long = ref->block >> 24;
+	bool is_long = ref->block >> 24, is_other = ref->offset != (IS_AGENT ? 0 : r->last_offset);
 	u8 *to = r->bytes + r->nr_bytes;
 
 	if (err)
 		return err;
 	to = varint_put(to, zigzag(ref->where - r->last_where) << 2 | (is_long ? IS_LONG : 0) |
-				    (ref->offset ? HAS_OFFSET : 0));
+				    (is_other ? HAS_OFFSET : 0));
 	le32_put(to, ref->block);
 	to += is_long ? 4 : 3;
-	if (ref->offset)
-		to = varint_put(to, !IS_AGENT && ref->offset == ROOT_END ? 0 : ref->offset);
+	if (is_other)
+		to = varint_put(to, (u32)(ref->offset + OFFSET_0));
+	if (!IS_AGENT)
+		r->last_offset = ref->offset;
 	r->nr_bytes = (u64)(to - r->bytes);
 	r->last_where = ref->where;
 	r->nr++;
@@ -68,7 +71,7 @@ void roots_finish(struct root_store *r)
 static bool root_read(struct root_iter *it, struct root_ref *out)
 {
 	const u8 *at = it->roots->bytes + it->at, *end = it->roots->bytes + it->roots->nr_bytes;
-	u64 head, offset = 0;
+	u64 head, number = OFFSET_0 + (IS_AGENT ? 0ULL : it->last_offset);
 
 	if (it->at == it->roots->nr_bytes)
 		return false;
@@ -81,11 +84,14 @@ static bool root_read(struct root_iter *it, struct root_ref *out)
 		out->block |= (u32)at[3] << 24;
 	at += head & IS_LONG ? 4 : 3;
 	if (head & HAS_OFFSET)
-		at = varint_get(at, end, &offset);
+		at = varint_get(at, end, &number);
 	if (!at)
 		return false;
-	it->may_be_end = !IS_AGENT && head & HAS_OFFSET && !offset;
-	out->offset = (u32)offset;
+	out->offset = (u32)number - OFFSET_0;
+	if (!IS_AGENT) {
+		it->last_offset = out->offset;
+		it->may_be_end = out->offset == ROOT_END;
+	}
 	it->at = (u64)(at - it->roots->bytes);
 	return true;
 }
@@ -95,10 +101,10 @@ bool root_next(struct root_iter *it, struct root_ref *out)
 	const struct end_bits *ends = IS_AGENT ? NULL : it->roots->ends;
 
 	while (root_read(it, out)) {
-		if (!it->may_be_end || !ends)
+		if (IS_AGENT || !it->may_be_end)
 			return true;
-		out->offset = end_bit(ends->may, out->block);
-		if (!end_bit(ends->surely, out->block))
+		out->offset = ends && end_bit(ends->may, out->block);
+		if (!ends || !end_bit(ends->surely, out->block))
 			return true;
 	}
 	return false;

@@ -15,8 +15,9 @@ struct root_ref {
 #define ROOT_END (UINT32_MAX - 1)
 
 /*
- * For each: (zigzag of where - the where before) << 2, 2 if block has four bytes and not three, 1 if there is an
- * offset; block; and that offset, 0 for ROOT_END.
+ * For each: (zigzag of where - the where before) << 2, 2 if block has four bytes and not three, 1 if the offset is not
+ * that of the root before, or 0 for the first one; block; and 2 + this offset, 0 for ROOT_END. In the agent 1 is set if
+ * the offset is not 0, and the last number is the offset.
  */
 struct root_store {
 	u8 *bytes; /* owned */
@@ -24,6 +25,7 @@ struct root_store {
 	size_t nr;
 	const struct end_bits *ends; /* borrowed; NULL until they are decided */
 	u64 last_where;
+	u32 last_offset;
 };
 
 void roots_fini(struct root_store *r);
@@ -37,6 +39,7 @@ struct root_iter {
 	const struct root_store *roots;
 	u64 at;
 	u64 where;
+	u32 last_offset;
 	bool may_be_end; /* the last one */
 };
 bool root_next(struct root_iter *it, struct root_ref *out);

@@ -68,7 +68,8 @@ static void load_ahead(const struct spread *sp, u32 below)
 
 	if (sp->depth <= below)
 		return;
-	edges = e->bytes + e->groups[sp->s->blocks[sp->depth - 1 - below].link / EDGE_GROUP];
+	edges = e->bytes +
+		(e->groups[sp->s->blocks[sp->depth - 1 - below].link / EDGE_GROUP] & EDGE_GROUP_AT);
 	__builtin_prefetch(edges);
 	__builtin_prefetch(edges + CACHE_LINE);
 }
