@@ -494,10 +494,7 @@ static void json_block(struct json *j, const struct report *r, const struct repo
 	json_u64(j, "age_ns", report_blocks_age_of(r, b));
 	json_u64(j, "caller", b->row + 1);
 	json_bool(j, "unsure", b->is_unsure);
-	if (thread.tid)
-		json_u64(j, "tid", thread.tid);
-	else
-		json_null(j, "tid");
+	json_known(j, "tid", thread.tid);
 	json_string(j, "thread", report_thread_name(p, &thread));
 	json_string(j, "verdict", *verdict_name(p, b) ? verdict_name(p, b) : NULL);
 	json_object_end(j);
@@ -516,10 +513,7 @@ static int json_frame(struct json *j, const struct report *r, struct code_ref re
 		json_object_begin(j, NULL);
 		json_string(j, "function", symbols[i].function);
 		json_string(j, "file", symbols[i].file);
-		if (symbols[i].line)
-			json_u64(j, "line", symbols[i].line);
-		else
-			json_null(j, "line");
+		json_known(j, "line", symbols[i].line);
 		json_string(j, "module", m ? module_name(m) : NULL);
 		report_json_build_id(j, m);
 		json_hex(j, "offset", ref.offset);
