@@ -26,12 +26,6 @@ static void put(struct moved *m, u32 word)
 		m->out[m->len++] = (u8)(word >> 8 * i);
 }
 
-static void put_address(struct moved *m, u64 address)
-{
-	put(m, (u32)address);
-	put(m, (u32)(address >> 32));
-}
-
 /* Has the signed number @distance, counted in units of 2^@shift, at most @bits bits? */
 static bool fits(s64 distance, u32 shift, u32 bits)
 {
@@ -128,7 +122,8 @@ static int move_address(struct moved *m)
 	} else if (!put_near_address(m, reg, address)) {
 		put(m, 0x58000000 | 2 << 5 | reg); /* ldr, from 8 bytes on */
 		put_branch(m, m->to + 16);
-		put_address(m, address);
+		put(m, (u32)address);
+		put(m, (u32)(address >> 32));
 	}
 	return m->len;
 }

@@ -132,19 +132,13 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 	return err;
 }
 
-/* With several processes print the name of this one first. */
-static void console_show_print_name(FILE *out, const struct report *r, size_t i)
-{
-	if (r->nr_processes > 1)
-		report_name(out, r->processes[i].target);
-}
-
 static int write_top(FILE *out, const struct report *r)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
-		console_show_print_name(out, r, i);
+		if (r->nr_processes > 1)
+			report_name(out, r->processes[i].target);
 		err = top_process(out, r, &r->processes[i]);
 	}
 	return err;

@@ -111,6 +111,14 @@ void json_u64(struct json *j, const char *key, u64 value)
 	json_write_number(j, value);
 }
 
+void json_known(struct json *j, const char *key, u64 value)
+{
+	if (value)
+		json_u64(j, key, value);
+	else
+		json_null(j, key);
+}
+
 void json_s64(struct json *j, const char *key, s64 value)
 {
 	json_item(j, key);

@@ -30,6 +30,7 @@ void json_array_end(struct json *j);
 
 void json_string(struct json *j, const char *key, const char *value); /* NULL becomes null */
 void json_u64(struct json *j, const char *key, u64 value);
+void json_known(struct json *j, const char *key, u64 value); /* 0 = not known, becomes null */
 void json_s64(struct json *j, const char *key, s64 value);
 void json_hex(struct json *j, const char *key, u64 value); /* "0x1f", a string */
 void json_bool(struct json *j, const char *key, bool value);

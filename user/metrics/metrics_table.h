@@ -4,8 +4,11 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/proc.h"
+#include "user/lib/types.h"
 #include "user/scan/scan.h"
 #include "user/source/source.h"
+
+struct report;
 
 enum { METRICS_CONTAINER = 80, METRICS_POD = 48, METRICS_WHERE = 320, METRICS_FUNCTION = 64 };
 
@@ -82,3 +85,9 @@ int metrics_add_caller(struct metrics_table *t, const struct metrics_caller *c) 
 /* Add @p to its container, which is named. 0 or -ENOMEM. */
 int metrics_add_to_container(struct metrics_table *t, const struct metrics_process *p) __must_check;
 void metrics_table_fini(struct metrics_table *t);
+
+/*
+ * Add the running processes of @r, and the @top callers of each that hold most (0 = all, within the bounds of the
+ * table). Names are looked up, which may block on disk I/O. 0 or -ENOMEM.
+ */
+int metrics_take_report(struct metrics_table *t, const struct report *r, u32 top) __must_check;

@@ -7,7 +7,6 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/clock.h"
-#include "user/metrics/metrics_report.h"
 #include "user/metrics/metrics_table.h"
 #include "user/report/html_page.h"
 #include "user/report/pprof.h"

@@ -423,16 +423,12 @@ static void report_heaptrack_put_head(struct heaptrack *h)
 	fputs(t && !t->is_started ? "\nA\n" : "\n", h->out);
 }
 
-static void feed_fini(struct feed *f)
-{
-	free(f->traces);
-	free(f->numbers);
-}
-
 static void report_heaptrack_fini(struct heaptrack *h)
 {
-	for (size_t i = 0; h->feeds && i < h->report->nr_processes; i++)
-		feed_fini(&h->feeds[i]);
+	for (size_t i = 0; h->feeds && i < h->report->nr_processes; i++) {
+		free(h->feeds[i].traces);
+		free(h->feeds[i].numbers);
+	}
 	free(h->feeds);
 	free(h->lines);
 	intern_strings_fini(&h->strings);

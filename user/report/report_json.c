@@ -330,10 +330,7 @@ int report_json_threads(struct json *j, const struct report_process *p)
 			continue;
 		json_object_begin(j, NULL);
 		json_string(j, "name", report_thread_name(p, &row));
-		if (row.tid)
-			json_u64(j, "tid", row.tid);
-		else
-			json_null(j, "tid"); /* threads without a row */
+		json_known(j, "tid", row.tid); /* threads without a row */
 		report_json_sum(j, "allocated", &sum);
 		report_json_sum(j, "live", &live[i]);
 		json_object_end(j);
@@ -526,10 +523,7 @@ void report_json_head(struct json *j, const struct report *r)
 	json_string(j, "backend", r->backend);
 	json_u64(j, "time_ns", r->time_ns);
 	json_u64(j, "duration_ns", r->duration_ns);
-	if (HAS_SAMPLES && report_sample_bytes(r))
-		json_u64(j, "sample_bytes", report_sample_bytes(r));
-	else
-		json_null(j, "sample_bytes");
+	json_known(j, "sample_bytes", HAS_SAMPLES ? report_sample_bytes(r) : 0);
 	json_bool(j, "broken_off", r->is_broken_off);
 	json_window(j, &r->window);
 	json_between(j, r->between);

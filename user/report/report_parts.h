@@ -16,9 +16,6 @@ int report_text_callers(FILE *out, const struct report *r) __must_check;
 /* Write one line for each process: its live blocks, and how it ended. */
 int report_text_processes(FILE *out, const struct report *r) __must_check;
 
-/* The verdict on the live block @b of @p; SCAN_NONE = not known. */
-enum scan_verdict report_block_verdict(const struct report_process *p, const struct heap_block *b);
-
 /* Do the filters of @r let the live block @b through? */
 bool report_has_block(const struct report *r, const struct heap_block *b);
 

@@ -31,13 +31,6 @@ static void print_slope(FILE *out, const struct series_slope *s)
 			s->is_significant ? "" : ", not significant");
 }
 
-static void series_print_name(FILE *out, const struct series_line *p)
-{
-	escape_text(out, p->comm);
-	if (p->pid)
-		fprintf(out, " (pid %" PRIu32 ")", p->pid);
-}
-
 static void print_points(FILE *out, const struct series_report *reports, const struct series_line *p)
 {
 	fprintf(out, "  %10s  %12s  %12s\n", "time", "live", "blocks");
@@ -112,7 +105,9 @@ int series_write_text(FILE *out, const struct series *s, u32 top)
 			continue;
 		}
 		fputc('\n', out);
-		series_print_name(out, p);
+		escape_text(out, p->comm);
+		if (p->pid)
+			fprintf(out, " (pid %" PRIu32 ")", p->pid);
 		fputs(": ", out);
 		print_slope(out, &p->slope);
 		fprintf(out, "; grew in %" PRIu32 " of %" PRIu32 " steps\n", p->nr_grew, p->nr_steps);
@@ -167,10 +162,7 @@ static void series_print_json_process(struct json *j, const struct series_report
 {
 	json_object_begin(j, NULL);
 	json_string(j, "comm", p->comm);
-	if (p->pid)
-		json_u64(j, "pid", p->pid);
-	else
-		json_null(j, "pid");
+	json_known(j, "pid", p->pid);
 	json_line(j, p);
 	json_points(j, reports, p);
 	json_array_begin(j, "callers");

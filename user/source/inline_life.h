@@ -2,8 +2,11 @@
 /* A source that sees all but the calls of functions for the inline source: births, ends, new libraries, markers. */
 #pragma once
 
+#include "arch/stop_all.h"
 #include "user/source/source.h"
 
+struct source;
+struct target;
 struct guard_tracer;
 
 struct inline_life {
@@ -26,3 +29,11 @@ struct inline_life {
 };
 
 extern const struct inline_life inline_life_bpf, inline_life_ptrace;
+
+/*
+ * Stop all threads of @t, whose calls are seen by @bpf, outside of all calls. @all is all zero, or was given before.
+ * The calling thread is their tracer until stop_all_release() returns 0, which is to be called also after an error,
+ * because a thread that was asked may stop later. 0; -EAGAIN: a thread stays in a call; or another -errno: all run.
+ */
+int inline_switch_stop(struct stopped_threads *all, const struct source *bpf,
+		       const struct target *t) __must_check;

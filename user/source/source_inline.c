@@ -22,7 +22,7 @@
 #include "user/source/inline_replaced.h"
 #include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
-#include "user/source/inline_switch.h"
+#include "user/source/inline_life.h"
 #include "user/source/inline_target.h"
 #include "user/source/launch.h"
 #include "user/source/record.h"

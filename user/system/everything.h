@@ -48,3 +48,10 @@ void everything_poll(struct everything *e);
 /* Find verdicts on all processes, and answers on those that grew; write the heap reports. 0 or -errno, logged. */
 int everything_end(struct everything *e, const struct watch *w, struct outputs *outs) __must_check;
 void everything_fini(struct everything *e);
+
+/*
+ * After a look: what each process pays, and end the pauses that are over. Then, at most once in three seconds, the next
+ * step for a price above the limit, of the dearest process or of all: short stacks; a pause of the dearest process; and
+ * if its traps alone cost too much, no more probes in its allocator's file. Says each step in one line.
+ */
+void everything_price(struct everything *e, u64 now_ns);

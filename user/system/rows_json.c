@@ -35,10 +35,7 @@ static void write_limit(struct json *j, const struct watched *p)
 	json_string(j, "kind", limit_name(p->limit.kind));
 	json_u64(j, "max_bytes", p->limit.max);
 	json_u64(j, "left_bytes", p->limit.left);
-	if (left_ns)
-		json_u64(j, "reached_in_ns", left_ns);
-	else
-		json_null(j, "reached_in_ns");
+	json_known(j, "reached_in_ns", left_ns);
 	json_object_end(j);
 }
 
@@ -84,10 +81,7 @@ static void rows_json_write_answer(struct json *j, const char *key, const struct
 	json_u64(j, "verdicts", f->nr_verdicts);
 	json_u64(j, "cost_permyriad", f->permyriad);
 	json_u64(j, "windows", f->nr_windows);
-	if (answer_scaled(f))
-		json_u64(j, "scaled_bytes", answer_scaled(f));
-	else
-		json_null(j, "scaled_bytes");
+	json_known(j, "scaled_bytes", answer_scaled(f));
 	json_u64(j, "elsewhere_bytes", answer_elsewhere(f));
 	rows_json_write_text(j, "why", f->why);
 	json_object_end(j);

@@ -9,7 +9,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/metrics/metrics.h"
-#include "user/metrics/metrics_report.h"
 #include "user/metrics/metrics_table.h"
 #include "user/metrics/push.h"
 #include "user/report/html_page.h"

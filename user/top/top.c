@@ -411,12 +411,6 @@ static void top_save(struct top_session *run)
 	outputs_free(outs);
 }
 
-static void top_baseline(struct top_session *run)
-{
-	session_reported(run->top->session);
-	run->state.verdict_ns = 0;
-}
-
 /* SIGUSR1, or --interval. */
 static void top_report(struct top_session *run)
 {
@@ -449,7 +443,8 @@ static void top_act(struct top_session *run, enum top_action action)
 		top_save(run);
 		break;
 	case TOP_BASELINE:
-		top_baseline(run);
+		session_reported(run->top->session);
+		run->state.verdict_ns = 0;
 		break;
 	default:
 		break;

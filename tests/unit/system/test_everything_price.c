@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tracing everything that costs too much: short stacks, then windows of the dearest process, then its file is left. */
-#include "user/system/everything_price.h"
+#include "user/system/everything.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Places for tracing: all that grow get a turn, whoever waits longest first, and an answer makes room. */
-#include "user/system/zoom_places.h"
+#include "user/system/zoom.h"
 
 #include <setjmp.h>
 #include <signal.h>
