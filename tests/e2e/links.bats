@@ -57,7 +57,7 @@ over_64_kbit() {
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	watching_host --sysroot / "$@" tcp://192.0.2.2:4600
 	wait_for is_watching
-	step "burst 300000"
+	step "shuffle 100000"
 }
 
 @test "links: 64 kbit/s: Ctrl-C leaves out what is on its way, and it is counted as lost" {
@@ -94,7 +94,7 @@ over_64_kbit() {
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	watching_host --sysroot / -t 4s tcp://192.0.2.2:4600
 	wait_for is_watching
-	step "burst 20000"
+	step "shuffle 20000"
 	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
 	ended "$TAP" 0 || { cat "$err"; false; }
 	grep -q 'the link is slow, so there is no verdict' "$err"
