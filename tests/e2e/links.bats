@@ -47,20 +47,20 @@ slow_link() {
 	untouched "$TARGET"
 }
 
-# over_64_kbit [OPTIONS]: connect by such a link; $TARGET has made much more than that takes in time
+# over_64_kbit [OPTIONS]: connect by such a link, which loses 1 % too; $TARGET has made much more than that takes in time
 over_64_kbit() {
 	two_hosts
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	serving_board --listen tcp://192.0.2.1 "$TARGET"
 	wait_for is_listening
-	slow_link delay=100 segment=500 rate=8000
+	slow_link delay=100 segment=500 rate=8000 loss=100
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	watching_host --sysroot / "$@" tcp://192.0.2.2:4600
 	wait_for is_watching
 	step "shuffle 100000"
 }
 
-@test "links: 64 kbit/s: Ctrl-C leaves out what is on its way, and it is counted as lost" {
+@test "links: 64 kbit/s, 1 % loss: Ctrl-C leaves out what is on its way, and it is counted as lost" {
 	over_64_kbit
 	kill -INT "$TAP"
 	ended "$TAP" 5 || { cat "$err"; false; }
@@ -72,7 +72,7 @@ over_64_kbit() {
 	untouched "$TARGET"
 }
 
-@test "links: 64 kbit/s: --duration ends without a verdict; Ctrl-C leaves out what is on its way, counted as lost" {
+@test "links: 64 kbit/s, 1 % loss: --duration ends without a verdict; Ctrl-C leaves out what is on its way, counted as lost" {
 	over_64_kbit -t 5s
 	wait_for grep -q 'the link is slow, so there is no verdict; what is on its way comes' "$err"
 	kill -INT "$TAP"
