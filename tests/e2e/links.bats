@@ -14,6 +14,11 @@ slow_link() {
 	wait_for says proxy ready
 }
 
+# lines NUMBER REGEX FILE: has the file as many such lines?
+lines() {
+	[ "$(grep -c "$2" "$3")" -ge "$1" ]
+}
+
 @test "links: two hosts 200 ms apart, in pieces of 7 bytes: the report is the local one" {
 	two_hosts
 	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"
@@ -128,6 +133,34 @@ over_64_kbit() {
 	ended "$TAP" 5
 	seen_and_lost
 	[ "$(field .lost.allocs)" -ge 500 ]
+	is .scan.definite.blocks 0
+	untouched "$TARGET"
+}
+
+@test "links: two hosts; the agent serves; the link breaks again and again: seen and lost add up (G7)" {
+	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	HEAPTAP=$O/musl/heaptap-agent serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=20
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / tcp://192.0.2.2:4600
+	wait_for is_watching
+	for turn in 1 2 3; do
+		step "shuffle 5000"
+		step "alloc 100 40"
+		kill -USR1 "$PROXY"
+		wait_for lines "$turn" "connection lost" "$err"
+		step "free 50"
+		kill -USR2 "$PROXY"
+		wait_for lines "$turn" "connection is back" "$err"
+	done
+	step "alloc 10 77"
+	kill -INT "$TAP"
+	ended "$TAP" 5 || { cat "$err"; false; }
+	[ "$(field .totals.allocs)" -gt 5000 ]
+	seen_and_lost
 	is .scan.definite.blocks 0
 	untouched "$TARGET"
 }
