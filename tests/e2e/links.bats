@@ -14,6 +14,11 @@ slow_link() {
 	wait_for says proxy ready
 }
 
+# lines NUMBER REGEX FILE: has the file as many such lines?
+lines() {
+	[ "$(grep -c "$2" "$3")" -ge "$1" ]
+}
+
 @test "links: two hosts 200 ms apart, in pieces of 7 bytes: the report is the local one" {
 	two_hosts
 	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"
@@ -47,20 +52,20 @@ slow_link() {
 	untouched "$TARGET"
 }
 
-# over_64_kbit [OPTIONS]: connect by such a link; $TARGET has made much more than that takes in time
+# over_64_kbit [OPTIONS]: connect by such a link, which loses 1 % too; $TARGET has made much more than that takes in time
 over_64_kbit() {
 	two_hosts
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	serving_board --listen tcp://192.0.2.1 "$TARGET"
 	wait_for is_listening
-	slow_link delay=100 segment=500 rate=8000
+	slow_link delay=100 segment=500 rate=8000 loss=100
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	watching_host --sysroot / "$@" tcp://192.0.2.2:4600
 	wait_for is_watching
-	step "burst 300000"
+	step "shuffle 100000"
 }
 
-@test "links: 64 kbit/s: Ctrl-C leaves out what is on its way, and it is counted as lost" {
+@test "links: 64 kbit/s, 1 % loss: Ctrl-C leaves out what is on its way, and it is counted as lost" {
 	over_64_kbit
 	kill -INT "$TAP"
 	ended "$TAP" 5 || { cat "$err"; false; }
@@ -72,7 +77,7 @@ over_64_kbit() {
 	untouched "$TARGET"
 }
 
-@test "links: 64 kbit/s: --duration ends without a verdict; Ctrl-C leaves out what is on its way, counted as lost" {
+@test "links: 64 kbit/s, 1 % loss: --duration ends without a verdict; Ctrl-C leaves out what is on its way, counted as lost" {
 	over_64_kbit -t 5s
 	wait_for grep -q 'the link is slow, so there is no verdict; what is on its way comes' "$err"
 	kill -INT "$TAP"
@@ -94,7 +99,7 @@ over_64_kbit() {
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	watching_host --sysroot / -t 4s tcp://192.0.2.2:4600
 	wait_for is_watching
-	step "burst 20000"
+	step "shuffle 20000"
 	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
 	ended "$TAP" 0 || { cat "$err"; false; }
 	grep -q 'the link is slow, so there is no verdict' "$err"
@@ -128,6 +133,34 @@ over_64_kbit() {
 	ended "$TAP" 5
 	seen_and_lost
 	[ "$(field .lost.allocs)" -ge 500 ]
+	is .scan.definite.blocks 0
+	untouched "$TARGET"
+}
+
+@test "links: two hosts; the agent serves; the link breaks again and again: seen and lost add up (G7)" {
+	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	HEAPTAP=$O/musl/heaptap-agent serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=20
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / tcp://192.0.2.2:4600
+	wait_for is_watching
+	for turn in 1 2 3; do
+		step "shuffle 5000"
+		step "alloc 100 40"
+		kill -USR1 "$PROXY"
+		wait_for lines "$turn" "connection lost" "$err"
+		step "free 50"
+		kill -USR2 "$PROXY"
+		wait_for lines "$turn" "connection is back" "$err"
+	done
+	step "alloc 10 77"
+	kill -INT "$TAP"
+	ended "$TAP" 5 || { cat "$err"; false; }
+	[ "$(field .totals.allocs)" -gt 5000 ]
+	seen_and_lost
 	is .scan.definite.blocks 0
 	untouched "$TARGET"
 }

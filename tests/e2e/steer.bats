@@ -176,6 +176,20 @@ deeper_and_back() {
 	untouched "$TARGET"
 }
 
+@test "steer: --thin: where its memory cannot be had all frees travel, and that is said" {
+	stepping
+	step "alloc 100 48"
+	HEAPTAP_FAIL_SIZE=$((1 << 20)) LD_PRELOAD=$T/libfail.so serving "$TARGET"
+	watching --thin --record "$BATS_TEST_TMPDIR/r" "unix:$SOCKET"
+	wait_for grep -q "no memory for --thin: all frees are sent" "$err"
+	step "free 70"
+	detach
+	is .totals.unknown_frees 70
+	nothing_lost
+	[ "$("$HEAPTAP" report --events "$BATS_TEST_TMPDIR/r" | grep -c ' free ')" -eq 70 ]
+	untouched "$TARGET"
+}
+
 @test "steer: a recording without a folder is refused" {
 	run "$HEAPTAP" connect -w /nowhere/x.heaptap unix:/nowhere/s
 	[ "$status" -eq 2 ]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A proxy that is slow, stops, or closes connections: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]
-[rate=BYTES]. Both ends are paths of UNIX sockets, or HOST:PORT. In each direction bytes are delayed by delay and up to
-jitter more, in order, sent in pieces of at most segment, and at most rate a second. SIGHUP stops all bytes on the way.
-SIGUSR1 closes all connections and refuses new ones. SIGUSR2 ends both. SIGTERM ends the proxy. It prints "ready" when it
+[rate=BYTES] [loss=N]. Both ends are paths of UNIX sockets, or HOST:PORT. In each direction bytes are delayed by delay
+and up to jitter more, in order, sent in pieces of at most segment, and at most rate a second. One piece in N is late by
+0.2 to 1 s, and with it all behind it, as a segment that TCP must send again. SIGHUP stops all bytes on the way. SIGUSR1
+closes all connections and refuses new ones. SIGUSR2 ends both. SIGTERM ends the proxy. It prints "ready" when it
 listens."""
 import os
 import random
@@ -16,7 +17,7 @@ import time
 ROOM = 256 << 10  # bytes on the way in one direction; the sender must wait when it is full
 
 state = {"cut": False, "stalled": False}
-settings = {"delay": 0, "jitter": 0, "segment": 65536, "rate": 0}
+settings = {"delay": 0, "jitter": 0, "segment": 65536, "rate": 0, "loss": 0}
 rng = random.Random(1)
 
 
@@ -56,9 +57,12 @@ class Way:
             due = max(due, self.pieces[-1][0])
         for i in range(0, len(data), settings["segment"]):
             piece = data[i:i + settings["segment"]]
+            self.free = max(self.free, due)
+            if settings["loss"] and rng.randrange(settings["loss"]) == 0:
+                self.free += 0.2 + rng.random() * 0.8
             if settings["rate"]:
-                self.free = max(self.free, due) + len(piece) / settings["rate"]
-                due = self.free
+                self.free += len(piece) / settings["rate"]
+            due = self.free
             self.pieces.append((due, piece))
         self.size += len(data)
 

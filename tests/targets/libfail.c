@@ -2,7 +2,8 @@
 /*
  * Preloaded into heaptap: its HEAPTAP_FAIL_AT-th allocation fails; all from there on with HEAPTAP_FAIL_ON. How many
  * there were is added as a line to the file HEAPTAP_FAIL_COUNT. Other programs get all that they ask for. With
- * HEAPTAP_FAIL_READER it is that of heaptap's reader of names, libdw included.
+ * HEAPTAP_FAIL_READER it is that of heaptap's reader of names, libdw included. In place of a number HEAPTAP_FAIL_SIZE:
+ * all calloc() of that many bytes fail.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,6 +19,7 @@ void *__libc_realloc(void *p, size_t size);
 
 static long fail_at, nr;
 static bool goes_on;
+static size_t fail_size;
 static const char *libdw_start, *libdw_end;
 
 static void find_libdw(void)
@@ -34,11 +36,11 @@ static void find_libdw(void)
 __attribute__((constructor)) static void fail_init(int argc, char **argv)
 {
 	bool is_reader = argc && !strcmp(argv[0], "heaptap-names");
-	const char *at = getenv("HEAPTAP_FAIL_AT"), *name;
+	const char *at = getenv("HEAPTAP_FAIL_AT"), *size = getenv("HEAPTAP_FAIL_SIZE"), *name;
 	char exe[4096];
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
-	if (len <= 0 || !at || is_reader != !!getenv("HEAPTAP_FAIL_READER"))
+	if (len <= 0 || (!at && !size) || is_reader != !!getenv("HEAPTAP_FAIL_READER"))
 		return;
 	exe[len] = '\0';
 	name = strrchr(exe, '/');
@@ -47,7 +49,8 @@ __attribute__((constructor)) static void fail_init(int argc, char **argv)
 	if (!is_reader)
 		find_libdw();
 	goes_on = getenv("HEAPTAP_FAIL_ON");
-	fail_at = strtol(at, NULL, 10);
+	fail_at = at ? strtol(at, NULL, 10) : 0;
+	fail_size = size ? strtoul(size, NULL, 10) : 0;
 }
 
 __attribute__((destructor)) static void fail_fini(void)
@@ -81,6 +84,10 @@ void *malloc(size_t size)
 
 void *calloc(size_t nmemb, size_t size)
 {
+	if (fail_size && nmemb == 1 && size == fail_size) {
+		errno = ENOMEM;
+		return NULL;
+	}
 	return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(nmemb, size);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, lose N, threads NR N, worker SIZE NAME (a
- * thread that stays), burst N, paths BITS, mark NAME, pause, resume, check, confine, copy, headless (its main thread
- * ends), drop (the pages of libc's code), quit. At rest between commands, so that an attach in between sees all or
- * nothing of each.
+ * thread that stays), burst N, shuffle N, paths BITS, mark NAME, pause, resume, check, confine, copy, headless (its
+ * main thread ends), drop (the pages of libc's code), quit. At rest between commands, so that an attach in between sees
+ * all or nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -51,6 +51,24 @@ FN static void step_burst(int n)
 
 		keep(p);
 		free(p);
+	}
+}
+
+/* Replaces blocks at random by ones of other sizes: no two events are alike. All are freed in the end. */
+FN static void step_shuffle(int n)
+{
+	static void *some[4096];
+	const unsigned nr = sizeof(some) / sizeof(*some);
+	unsigned x = 1;
+
+	while (n-- > 0) {
+		x = x * 1103515245 + 12345;
+		free(some[x >> 8 & (nr - 1)]);
+		some[x >> 8 & (nr - 1)] = malloc(16 + (x >> 20) % 1000);
+	}
+	for (unsigned i = 0; i < nr; i++) {
+		free(some[i]);
+		some[i] = NULL;
 	}
 }
 
@@ -228,6 +246,8 @@ int main(int argc, char **argv)
 			step_loses(a);
 		else if (sscanf(line, "burst %d", &a) == 1)
 			step_burst(a);
+		else if (sscanf(line, "shuffle %d", &a) == 1)
+			step_shuffle(a);
 		else if (!strcmp(line, "confine\n"))
 			confine();
 		else if (!strcmp(line, "headless\n"))

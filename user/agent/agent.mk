@@ -20,10 +20,11 @@ AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64
 # A static program of musl does not write-protect what RELRO asks for, so its padding to a page is for nothing.
 AGENT_LINK := -static -no-pie -Wl,--gc-sections,-z,noseparate-code$(if $(findstring musl,$(AGENT_CC)),$(comma)-z$(comma)norelro)
 
-$(O)/heaptap-agent: $(AGENT_OBJS) user/agent/files.mk
+$(O)/heaptap-agent: $(AGENT_OBJS) user/agent/files.mk user/agent/no_sections.sh
 	@echo "  LINK    $@"
 	$(Q)$(AGENT_CC) $(AGENT_OPT) $(AGENT_LINK) -o $@.debug $(AGENT_OBJS) -Wl,-Map=$@.map -lpthread
 	$(Q)$(patsubst %gcc,%strip,$(if $(CROSS_COMPILE),$(AGENT_CC),gcc)) -R .comment -o $@ $@.debug
+	$(Q)user/agent/no_sections.sh $@
 
 $(AGENT_O)/%.o: %.c user/agent/agent.mk user/agent/missing.h
 	@mkdir -p $(@D)

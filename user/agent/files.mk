@@ -15,7 +15,7 @@ AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_
 	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_meaning scan_parts scan_read scan_reason \
 	scan_regions scan_result scan_roots scan_spread scan_stdio scan_threads scan_why \
 	snapshot snapshot_memory snapshot_price snapshot_resident snapshot_stop snapshot_threads
-AGENT_stream := kept out_name record_file recorder span stream_layout stream_split stream_state stream_target \
+AGENT_stream := kept out_name record_file recorder span stream_coder stream_guess stream_layout stream_state stream_target \
 	stream_write
 AGENT_report := caller_id format intern json_tables output report report_json report_text report_text_details \
 	report_text_leaks report_text_misuse report_text_stack report_verdict

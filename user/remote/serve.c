@@ -32,14 +32,15 @@ static void serve_say(struct serve *s, u8 kind, const char *text)
 		debug("serve: no room for an answer");
 }
 
-static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
+/* Answer with a frame of @kind: a byte, then words. */
+static void serve_answer(struct serve *s, enum wire_kind kind, u8 what, const char *text)
 {
 	struct wire_out *out = serve_link_out(s->link);
-	u8 body[WIRE_MAX_TEXT] = { why };
+	u8 body[WIRE_MAX_TEXT] = { what };
 	size_t len = strnlen(text, sizeof(body) - 1);
 
 	memcpy(body + 1, text, len);
-	if (out && wire_put(out, WIRE_STOPPED, body, len + 1))
+	if (out && wire_put(out, kind, body, len + 1))
 		debug("serve: no room for an answer");
 }
 
@@ -73,7 +74,7 @@ void serve_stop(struct serve *s, enum wire_end why, const char *text)
 {
 	if (s->session)
 		session_stop(s->session);
-	tell_stopped(s, why, text);
+	serve_answer(s, WIRE_STOPPED, why, text);
 	if (!serve_link_flush(s->link, END_MS))
 		debug("serve: no room for an answer");
 	close_trace(s);
@@ -382,6 +383,8 @@ static void on_start(struct serve *s, struct wire_view *v)
 	if (!err) {
 		s->client = serve_link_client(s->link);
 		s->lost_ms = 0;
+		if (session_forward_lacks_memory(s->session))
+			serve_say(s, WIRE_NOTE, "no memory for --thin: all frees are sent");
 		info("serve: a client is there: %s", is_again ? "tracing goes on" : "tracing");
 		return;
 	}
@@ -390,16 +393,10 @@ static void on_start(struct serve *s, struct wire_view *v)
 	s->is_over |= s->is_launched && !s->launch;
 }
 
-/* Answer WIRE_TUNE: done, or @why not. */
+/* Answer WIRE_TUNE: done if @why is "", or why not. */
 static void tell_tuned(struct serve *s, const char *why)
 {
-	struct wire_out *out = serve_link_out(s->link);
-	u8 body[WIRE_MAX_TEXT] = { !why };
-	size_t len = why ? strnlen(why, sizeof(body) - 1) : 0;
-
-	memcpy(body + 1, why ? why : "", len);
-	if (out && wire_put(out, WIRE_TUNED, body, len + 1))
-		debug("serve: no room for an answer");
+	serve_answer(s, WIRE_TUNED, !*why, why);
 }
 
 static void on_tune(struct serve *s, struct wire_view *v)
@@ -426,7 +423,7 @@ static void on_tune(struct serve *s, struct wire_view *v)
 	else if (err)
 		serve_link_drop(s->link, "the stream to it is broken");
 	else
-		tell_tuned(s, NULL);
+		tell_tuned(s, "");
 }
 
 static void on_detach(struct serve *s, struct wire_view *v)

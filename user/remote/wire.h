@@ -11,7 +11,7 @@
  * a stream (user/stream/stream_format.h) in pieces, the WIRE_STREAM frames. A recording has the same format.
  */
 enum {
-	WIRE_VERSION = 8,
+	WIRE_VERSION = 9,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */

@@ -240,11 +240,16 @@ static int session_forward_result(const struct session *s)
 	return recorder_has_failed(s->recorder) ? -EIO : 0;
 }
 
+bool session_forward_lacks_memory(const struct session *s)
+{
+	return s->tuned.now.is_thin && !s->forward.sent;
+}
+
 int session_forward_connect(struct session *s, const struct forward_received *had)
 {
 	if (!s->forward.lending)
 		session_drop_ended(s, 0, false);
-	if (s->tuned.now.is_thin && !s->forward.sent)
+	if (session_forward_lacks_memory(s))
 		s->forward.sent = calloc(1, 1U << (SENT_BITS - 3));
 	recorder_connect(s->recorder, session_backend(s), s->start_ns, clock_now_ns());
 	tell_ends_again(s, had);

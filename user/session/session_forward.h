@@ -39,6 +39,9 @@ u64 session_forward_id(const struct session *s);
  * is a new one. 0 or -EIO. And: it has gone.
  */
 int session_forward_connect(struct session *s, const struct forward_received *had) __must_check;
+
+/* Was there no memory to leave frees out for --thin? Then all are sent. */
+bool session_forward_lacks_memory(const struct session *s);
 void session_forward_disconnect(struct session *s);
 
 /* Enter the records that have arrived, write what is to be said at intervals. 0; -EIO: the stream is broken. */

@@ -28,8 +28,8 @@
 #include "user/stream/stream_zstd.h"
 
 enum {
-	SINK_CHUNK = 32 * 1024,
-	TIME_SHIFT = 10, /* about a microsecond */
+	SINK_CHUNK = IS_AGENT ? 8 * 1024 : 128 * 1024, /* coded ones pack as well when they are short */
+	TIME_SHIFT = 10,			       /* about a microsecond */
 	SEEK_MAX_STACKS = STREAM_MAX_STACKS / 2,
 };
 
@@ -107,8 +107,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	if (has_sink(r)) {
 		if (random_fill(&r->id, sizeof(r->id)))
 			r->id = clock_ns(CLOCK_REALTIME);
-		if (!IS_AGENT)
-			wo.codec = NULL;
+		wo.is_coded = IS_AGENT;
 		wo.chunk_bytes = SINK_CHUNK;
 	}
 	r->depth = o->depth;

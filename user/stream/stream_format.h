@@ -55,6 +55,8 @@ enum stream_chunk_flag {
 	STREAM_PACKED = 1, /* one zstd frame */
 	/* In columns when unpacked (user/stream/stream_split.h); raw_len does not count the lengths of columns. */
 	STREAM_SPLIT = 2,
+	/* Alone, on connections: coded with what the coded chunks before it have (user/stream/stream_coder.h). */
+	STREAM_CODED = 4,
 };
 
 /*

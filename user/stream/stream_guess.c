@@ -2,7 +2,9 @@
 /* Guess addresses of new blocks, so that a stream need not say them. */
 #include "user/stream/stream_guess.h"
 
-enum { UNIT = 16, HEADER = 8, CLASSES_BITS = 7, BLOCKS_BITS = 14 };
+#include <string.h>
+
+enum { UNIT = 16, HEADER = 8, CLASSES_BITS = 7 };
 
 static u64 units_of(u64 size)
 {
@@ -21,6 +23,12 @@ static u32 class_of(u64 size)
 		       : GUESS_CLASSES / 2 + (u32)(units * 0x9e3779b97f4a7c15ULL >> (65 - CLASSES_BITS));
 }
 
+void stream_guess_begin(struct stream_guess *g, u32 bits)
+{
+	memset(g, 0, sizeof(*g));
+	g->bits = bits;
+}
+
 u64 stream_guess_addr(const struct stream_guess *g, u64 size)
 {
 	const u32 class = class_of(size);
@@ -30,7 +38,7 @@ u64 stream_guess_addr(const struct stream_guess *g, u64 size)
 
 void stream_guess_learn(struct stream_guess *g, const struct heap_event *ev)
 {
-	const u32 slot = (u32)(ev->addr * 0x9e3779b97f4a7c15ULL >> (64 - BLOCKS_BITS));
+	const u32 slot = (u32)(ev->addr * 0x9e3779b97f4a7c15ULL >> (64 - g->bits));
 	u32 class = class_of(ev->size);
 
 	if (!ev->addr || ev->h.kind == EVENT_REALLOC_BEGIN)

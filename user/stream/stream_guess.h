@@ -7,9 +7,16 @@
 
 #include "bpf/event.h"
 
-enum { GUESS_CLASSES = 128, GUESS_DEPTH = 16, GUESS_BLOCKS = 1 << 14 };
+enum {
+	GUESS_CLASSES = 128,
+	GUESS_DEPTH = 16,
+	GUESS_BITS = 14,
+	GUESS_LINK_BITS = 11, /* on connections, for the sake of small boards */
+	GUESS_BLOCKS = 1 << (IS_AGENT ? GUESS_LINK_BITS : GUESS_BITS),
+};
 
 struct stream_guess {
+	u32 bits; /* binary logarithm of the blocks in use */
 	struct {
 		u64 addr;
 		u32 class;
@@ -19,7 +26,8 @@ struct stream_guess {
 	u64 next; /* behind the last block */
 };
 
-/* All bytes 0 is a guess that knows nothing. */
+/* Begin with a guess that knows nothing. @bits: GUESS_BITS or GUESS_LINK_BITS. */
+void stream_guess_begin(struct stream_guess *g, u32 bits);
 
 /* The address that a block of @size bytes will have. */
 u64 stream_guess_addr(const struct stream_guess *g, u64 size);

@@ -12,6 +12,7 @@
 #include "user/heap/heap_sample.h"
 #include "user/lib/crc32c.h"
 #include "user/lib/varint.h"
+#include "user/stream/stream_coder.h"
 #include "user/stream/stream_layout.h"
 #include "user/stream/stream_split.h"
 #include "user/stream/stream_state.h"
@@ -38,6 +39,7 @@ struct stream_reader {
 	u8 *input;	/* owned; the beginning of a chunk */
 	size_t nr_input;
 	u8 *raw;			/* owned; an unpacked chunk; NULL until one comes */
+	struct stream_coder *coder;	/* owned; NULL until a coded chunk comes */
 	char *strings;			/* owned; of the record at hand */
 	union stream_any any;		/* the record at hand */
 	struct stack_event stack_event; /* the last stack */
@@ -107,9 +109,17 @@ void stream_reader_free(struct stream_reader *r)
 		return;
 	free(r->input);
 	free(r->raw);
+	free(r->coder);
 	free(r->strings);
 	stream_state_fini(&r->state);
 	free(r);
+}
+
+/* Coded chunks begin anew. */
+static void stream_read_forget(struct stream_reader *r)
+{
+	free(r->coder);
+	r->coder = NULL;
 }
 
 void stream_reader_restart(struct stream_reader *r)
@@ -124,6 +134,7 @@ void stream_reader_restart(struct stream_reader *r)
 	r->nr_modules = 0;
 	memset(r->has_fn, 0, sizeof(r->has_fn));
 	r->nr_absent = 0;
+	stream_read_forget(r);
 }
 
 static int stream_read_hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
@@ -361,7 +372,7 @@ static int take_record(struct stream_reader *r, u8 kind, const u8 *body, size_t 
 	if (kind == STREAM_CONTEXT)
 		return read_context(r, body, body + len);
 	if (kind == STREAM_FORGET) {
-		memset(r->state.guess, 0, sizeof(*r->state.guess));
+		stream_guess_begin(r->state.guess, r->state.guess->bits);
 		return 0;
 	}
 	if (kind == STREAM_STACK)
@@ -587,15 +598,24 @@ static int read_columns(struct stream_reader *r, const u8 *data, size_t len)
 	return at == len ? read_records(r) : stream_read_damaged(r, "its columns do not fit together");
 }
 
-/* Unpack @stored bytes at *@data into @len bytes, and set *@data to them. */
-static int stream_read_unpack(struct stream_reader *r, const u8 **data, size_t stored, size_t len)
+/* Unpack @stored bytes at *@data, which have @flags, into @len bytes, and set *@data to them. */
+static int stream_read_unpack(struct stream_reader *r, u8 flags, const u8 **data, size_t stored, size_t len)
 {
-	if (!r->codec)
+	bool is_coded = flags & STREAM_CODED;
+
+	if (!is_coded && !r->codec)
 		return stream_read_fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
 	if (!r->raw)
 		r->raw = malloc(STREAM_MAX_RAW + STREAM_SPLIT_HEAD);
-	if (!r->raw)
+	if (is_coded && !r->coder)
+		r->coder = calloc(1, sizeof(*r->coder));
+	if (!r->raw || (is_coded && !r->coder))
 		return stream_read_fail(r, -ENOMEM, "out of memory");
+	if (is_coded) {
+		stream_coder_unpack(r->coder, r->raw, len, *data, stored);
+		*data = r->raw;
+		return 0;
+	}
 	errno = 0;
 	if (r->codec->unpack(r->raw, len, *data, stored) != len)
 		return errno == ENOMEM ? stream_read_fail(r, -ENOMEM, "out of memory")
@@ -630,8 +650,10 @@ static int stream_read_chunk(struct stream_reader *r)
 	if (le32_get(head + 12) != (u32)r->progress.nr_chunks)
 		return stream_read_damaged(r, "it is out of order");
 	len += head[17] & STREAM_SPLIT ? STREAM_SPLIT_HEAD : 0;
-	if (head[17] & STREAM_PACKED && stream_read_unpack(r, &data, stored, len))
+	if (head[17] && stream_read_unpack(r, head[17], &data, stored, len))
 		return r->err;
+	if (head[16] == STREAM_CHUNK_RECORDS && !(head[17] & STREAM_CODED))
+		stream_read_forget(r);
 	if (r->is_over)
 		return stream_read_damaged(r, "it comes behind the end");
 	if (head[16] == STREAM_CHUNK_RECORDS)
@@ -648,11 +670,15 @@ static int stream_read_chunk(struct stream_reader *r)
 /* Check the header of a chunk in the input buffer. Returns the number of bytes behind it, or -errno. */
 static ssize_t check_header(struct stream_reader *r)
 {
+	static const bool is_flags[] = { [0] = true,
+					 [STREAM_PACKED] = true,
+					 [STREAM_PACKED | STREAM_SPLIT] = true,
+					 [STREAM_CODED] = true };
 	u32 stored = le32_get(r->input + 4), len = le32_get(r->input + 8);
 
 	if (stored > STREAM_MAX_RAW || len > STREAM_MAX_RAW ||
-	    (r->input[17] & ~STREAM_SPLIT & ~STREAM_PACKED) || r->input[17] == STREAM_SPLIT ||
-	    (!(r->input[17] & STREAM_PACKED) && stored != len))
+	    !(r->input[17] < ARRAY_SIZE(is_flags) && is_flags[r->input[17]]) ||
+	    (!r->input[17] && stored != len))
 		return stream_read_damaged(r, "its header cannot be one");
 	return stored;
 }

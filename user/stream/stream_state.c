@@ -12,8 +12,8 @@ int stream_state_init(struct stream_state *s)
 {
 	s->stacks = NULL;
 	s->max_stacks = 0;
-	s->guess = IS_AGENT ? NULL : malloc(sizeof(*s->guess));
-	if ((!IS_AGENT && !s->guess) || array_reserve(s->stacks, s->max_stacks, STACK_FIRST_ID))
+	s->guess = malloc(sizeof(*s->guess));
+	if (!s->guess || array_reserve(s->stacks, s->max_stacks, STACK_FIRST_ID))
 		return -ENOMEM;
 	stream_state_reset(s);
 	return 0;
@@ -27,8 +27,9 @@ void stream_state_reset(struct stream_state *s)
 
 	memset(s, 0, sizeof(*s));
 	s->guess = guess;
+	s->has_guess = !IS_AGENT;
 	if (!IS_AGENT)
-		memset(guess, 0, sizeof(*guess));
+		stream_guess_begin(guess, GUESS_BITS);
 	s->stacks = stacks;
 	s->max_stacks = max_stacks;
 	s->nr_stacks = STACK_FIRST_ID;

@@ -36,7 +36,8 @@ struct stream_state {
 	u64 nr_recent;		      /* addresses of short events so far */
 	u64 recent[STREAM_NR_RECENT]; /* the last of them; in a ring */
 	struct stream_stack *stacks;  /* owned */
-	struct stream_guess *guess;   /* owned; NULL in the agent, which guesses nothing */
+	struct stream_guess *guess;   /* owned */
+	bool has_guess;		      /* always true outside the agent, whose files have none */
 	size_t nr_stacks, max_stacks; /* STACK_NONE and STACK_LOST included */
 };
 
@@ -52,6 +53,10 @@ static inline void stream_state_begin(struct stream_state *s, const struct strea
 {
 	s->time_shift = hello->time_shift & 63;
 	s->time = hello->mono_ns >> s->time_shift;
+	if (hello->role == STREAM_ROLE_TARGET) {
+		stream_guess_begin(s->guess, GUESS_LINK_BITS);
+		s->has_guess = true;
+	}
 }
 
 /* A new stack gets the next number. 0, -E2BIG beyond STREAM_MAX_STACKS, or -ENOMEM. */
@@ -78,7 +83,7 @@ static inline void stream_state_end_event(struct stream_state *s, const struct h
 {
 	struct stream_context *c = &s->contexts[s->context];
 
-	if (!IS_AGENT)
+	if (s->has_guess)
 		stream_guess_learn(s->guess, ev);
 	c->has_begun = ev->h.kind == EVENT_REALLOC_BEGIN;
 	if (!c->has_begun)

@@ -10,6 +10,7 @@
 #include "user/lib/crc32c.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/varint.h"
+#include "user/stream/stream_coder.h"
 #include "user/stream/stream_layout.h"
 #include "user/stream/stream_split.h"
 #include "user/stream/stream_state.h"
@@ -32,9 +33,10 @@ struct stream_writer {
 	u32 nr_chunks;
 	u64 oldest_ns; /* time of the first tick with an unwritten record; 0 = none */
 	struct stream_written written;
-	u8 *chunk;  /* owned; room for a header, the chunk and one record */
-	u8 *packed; /* owned; NULL without a codec, as split */
-	u8 *split;  /* owned; room for columns, then for making them */
+	u8 *chunk;		    /* owned; room for a header, the chunk and one record */
+	u8 *packed;		    /* owned; NULL where chunks are not packed */
+	u8 *split;		    /* owned; room for columns, then for making them; NULL without a codec */
+	struct stream_coder *coder; /* owned; NULL unless is_coded */
 	size_t used;
 
 	struct stream_state state;
@@ -70,9 +72,11 @@ int stream_writer_new(struct stream_writer **out, const struct stream_writer_opt
 		w->options.chunk_bytes = STREAM_MAX_RAW - STREAM_MAX_RECORD;
 	room = STREAM_HEADER_LEN + w->options.chunk_bytes + STREAM_MAX_RECORD;
 	w->chunk = malloc(room);
-	w->packed = o->codec ? malloc(room) : NULL;
+	w->packed = o->codec || o->is_coded ? malloc(room) : NULL;
 	w->split = o->codec ? malloc(STREAM_SPLIT_HEAD + (1 + NR_STREAM_COLUMNS) * room) : NULL;
-	if (!w->chunk || (o->codec && (!w->packed || !w->split)) || stream_state_init(&w->state)) {
+	w->coder = o->is_coded ? calloc(1, sizeof(*w->coder)) : NULL;
+	if (!w->chunk || (o->codec && (!w->packed || !w->split)) ||
+	    (o->is_coded && (!w->packed || !w->coder)) || stream_state_init(&w->state)) {
 		stream_writer_free(w);
 		return -ENOMEM;
 	}
@@ -88,6 +92,7 @@ void stream_writer_free(struct stream_writer *w)
 	free(w->chunk);
 	free(w->packed);
 	free(w->split);
+	free(w->coder);
 	stream_state_fini(&w->state);
 	hash_index_fini(&w->stacks);
 	free(w);
@@ -112,6 +117,9 @@ void stream_writer_restart(struct stream_writer *w)
 	w->latest = 0;
 	w->nr_ips = 0;
 	memset(w->has_fn, 0, sizeof(w->has_fn));
+	/* Nothing that is 0 already is written to: a process that is forked soon would have copies of its pages. */
+	if (w->coder && w->coder->nr_slots)
+		memset(w->coder, 0, sizeof(*w->coder));
 }
 
 static int stream_write_hand_out(struct stream_writer *w, const void *data, size_t len)
@@ -156,7 +164,9 @@ static int send_chunk(struct stream_writer *w, u8 *chunk, u8 kind, u8 flags, siz
 
 int stream_flush(struct stream_writer *w)
 {
+	u8 *packed = w->packed ? w->packed + STREAM_HEADER_LEN : NULL, *raw = w->chunk + STREAM_HEADER_LEN;
 	size_t len = w->used, split = 0, stored = 0;
+	u8 flags = STREAM_CODED;
 	int err = w->err;
 
 	if (err || !len)
@@ -167,13 +177,17 @@ int stream_flush(struct stream_writer *w)
 	if (err)
 		return err;
 	/* Store the packed chunk only if it is shorter. */
-	if (w->packed && len >= MIN_PACKED)
-		split = stream_split(w->split, w->split + STREAM_SPLIT_HEAD + len,
-				     w->chunk + STREAM_HEADER_LEN, len);
-	if (split)
-		stored = w->options.codec->pack(w->packed + STREAM_HEADER_LEN, len - 1, w->split, split);
-	return stored ? send_chunk(w, w->packed, STREAM_CHUNK_RECORDS, STREAM_PACKED | STREAM_SPLIT, stored,
-				   len)
+	if (w->coder)
+		stored = stream_coder_pack(w->coder, packed, len - 1, raw, len);
+	if (w->coder && !stored)
+		memset(w->coder, 0, sizeof(*w->coder));
+	if (!IS_AGENT && w->split && len >= MIN_PACKED)
+		split = stream_split(w->split, w->split + STREAM_SPLIT_HEAD + len, raw, len);
+	if (split) {
+		stored = w->options.codec->pack(packed, len - 1, w->split, split);
+		flags = STREAM_PACKED | STREAM_SPLIT;
+	}
+	return stored ? send_chunk(w, w->packed, STREAM_CHUNK_RECORDS, flags, stored, len)
 		      : send_chunk(w, w->chunk, STREAM_CHUNK_RECORDS, 0, len, len);
 }
 
@@ -262,7 +276,7 @@ int stream_cut(struct stream_writer *w, struct stream_cut *out)
 	w->first_stack = (u32)s->nr_stacks;
 	w->nr_ips = 0;
 	if (!IS_AGENT)
-		memset(s->guess, 0, sizeof(*s->guess));
+		stream_guess_begin(s->guess, s->guess->bits);
 	err = close_record(w, STREAM_FORGET, begin_record(w) + HEAD_ROOM);
 	*out = (struct stream_cut){ .time = s->time, .addr = s->addr, .nr_stacks = s->nr_stacks };
 	return err;
@@ -483,7 +497,7 @@ static u8 put_addr(struct stream_writer *w, u8 **p, const struct heap_event *ev,
 		delta = distance;
 		flag = OP_RECENT;
 	}
-	if (!IS_AGENT && s->op == OP_ALLOC && stream_guess_addr(w->state.guess, ev->size) == addr) {
+	if (w->state.has_guess && s->op == OP_ALLOC && stream_guess_addr(w->state.guess, ev->size) == addr) {
 		delta = 0;
 		flag = OP_RECENT;
 	}
