@@ -807,6 +807,18 @@ lying() {
 	jq -e '[.processes[0].threads[].name] == ["step", "writer"]' "$BATS_TEST_TMPDIR/r.json"
 }
 
+# Names are read twice, and told once.
+@test "remote: threads keep their names when the console forgets all, as they do without a connection" {
+	local at
+	spinning 1 2
+	serving "$TARGET"
+	for at in "$TARGET" "unix:$SOCKET"; do
+		"$HEAPTAP" console -q "$at" -x 'wait 1200ms' -x reset -x 'wait allocs>=100 60s' -x "report $BATS_TEST_TMPDIR/r.json"
+		jq -e '.processes[0].threads | length > 1 and all(.name == "spin")' "$BATS_TEST_TMPDIR/r.json"
+		rm "$BATS_TEST_TMPDIR/r.json"
+	done
+}
+
 # bats test_tags=full
 @test "remote: a program of serve is watched, let go and watched again" {
 	serving --wait -- "$T/spin"

@@ -83,8 +83,8 @@ static int cmd_serve_check_tcp(struct listen_place *p, const struct options *o)
 		return -EINVAL;
 	}
 	if (!net_addr_is_local(&p->addr))
-		warn("serve: %s: the token is not sent, but all else is sent unencrypted: "
-		     "names, stacks and sizes can be read and changed; ssh:// protects them",
+		warn("serve: %s: names, stacks and sizes can be read and changed on the way; ssh:// protects "
+		     "them",
 		     text);
 	return 0;
 }

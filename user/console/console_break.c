@@ -53,7 +53,8 @@ static void console_break_take_event(struct session_listener *listener, const st
 {
 	struct break_point *b = (struct break_point *)listener;
 
-	if (b->call.time_ns || !console_break_is_wanted(b, ev))
+	/* Calls of before, which were not read yet, are none that the command waits for. */
+	if (b->call.time_ns || ev->time_ns < b->since_ns || !console_break_is_wanted(b, ev))
 		return;
 	b->call = *ev;
 	if (!b->is_wished)
@@ -86,6 +87,7 @@ static int console_break_wait_for_call(struct break_point *b)
 	struct console *c = b->console;
 	enum wait_end end;
 
+	b->since_ns = clock_now_ns();
 	b->listener.event = console_break_take_event;
 	session_listen(c->session, &b->listener);
 	console_break_wish(b);

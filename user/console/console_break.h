@@ -16,6 +16,7 @@ struct break_point {
 	struct heap_event call; /* the one that was waited for; time 0 = none yet */
 	bool is_wished;		/* the source was asked to stop the process in its call */
 	bool is_in_call;	/* and it did */
+	u64 since_ns;		/* when the command began */
 	u64 delay_ns;		/* else, from the event to the stop */
 	int err;		/* of the stop */
 };

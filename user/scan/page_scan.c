@@ -3,17 +3,37 @@
 #include "user/scan/page_scan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/cleanup.h"
 #include "user/lib/proc_memory.h"
 
 enum { NR_ENTRIES = 64 };
 
+/* 0 = it cannot be read. */
+static u64 read_entry(int pagemap, taddr_t addr)
+{
+	u64 entry, page = (u64)sysconf(_SC_PAGESIZE);
+	ssize_t got = pread(pagemap, &entry, sizeof(entry), (off_t)(addr / page * sizeof(entry)));
+
+	return got == sizeof(entry) ? entry : 0;
+}
+
+/* Does a page of ours, which is in memory, look like a guard? */
+static bool has_page_shifts(void)
+{
+	auto_close int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+
+	return read_entry(fd, (uintptr_t)&fd) & ENTRY_GUARD;
+}
+
 bool entry_is_guard(u64 entry)
 {
-	return (entry & ENTRY_GUARD) && !(entry & ENTRY_PRESENT) &&
-	       (!(entry & ENTRY_WATCHED) || (entry & ENTRY_SWAPPED));
+	if (!(entry & ENTRY_GUARD) || (entry & ENTRY_PRESENT))
+		return false;
+	return !(entry & ENTRY_WATCHED) || ((entry & ENTRY_SWAPPED) && !has_page_shifts());
 }
 
 taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
@@ -79,8 +99,5 @@ int page_scan_read(int pagemap, const struct proc_memory *memory, taddr_t addr, 
 
 bool page_scan_is_guard(int pagemap, taddr_t addr)
 {
-	u64 entry, page = (u64)sysconf(_SC_PAGESIZE);
-
-	return pread(pagemap, &entry, sizeof(entry), (off_t)(addr / page * sizeof(entry))) == sizeof(entry) &&
-	       entry_is_guard(entry);
+	return entry_is_guard(read_entry(pagemap, addr));
 }

@@ -37,8 +37,8 @@ enum {
 #define ENTRY_WATCHED (1ULL << 57)
 
 /*
- * Before Linux 4.2 all entries have the bits 57 and 58: from 55 on they say the size of a page, 12 to 14. Pages that
- * are swapped out look like guards there.
+ * Before Linux 4.2 all entries have the bits 57 and 58: from 55 on they say the size of a page, 12 to 14. An entry of
+ * heaptap itself tells such kernels from those where a guard that is watched looks so.
  */
 bool entry_is_guard(u64 entry);
 

@@ -13,6 +13,7 @@
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
+#include "user/session/session_threads.h"
 #include "user/session/session_told.h"
 #include "user/source/call_price.h"
 
@@ -202,6 +203,7 @@ int session_forget(struct session *s, struct process *p)
 		p->heap = old;
 		return err;
 	}
+	session_threads_keep(s, p, old);
 	heap_free(old);
 	session_read_losses(s, p);
 	p->target->is_started = false;

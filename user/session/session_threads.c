@@ -64,6 +64,16 @@ void session_threads_look(struct session *s, bool is_last)
 			max -= session_threads_of(s, s->processes[i], max, is_last);
 }
 
+void session_threads_keep(struct session *s, struct process *p, const struct heap *old)
+{
+	struct thread_row row;
+
+	p->nr_named = 0;
+	for (size_t i = 0; session_told(s) && heap_thread(old, i, &row); i++)
+		if (row.name[0])
+			session_fill_thread(s, p, row.tid, row.name);
+}
+
 void session_threads_tell(struct session *s, const struct process *p)
 {
 	struct thread_row row;

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "user/lib/clock.h"
+#include "user/scan/page_scan.h"
 #include "user/scan/snapshot_memory.h"
 #include "tests/unit/skip.h"
 
@@ -389,6 +390,18 @@ static void with_page_shifts(void **state)
 	atomic_store(&has_page_shifts, false);
 }
 
+/* A page that is swapped out has the bits of a watched guard of today (H1). */
+static void swapped_before_4_2(void **state)
+{
+	const u64 swapped = ENTRY_SWAPPED | ENTRY_GUARD | ENTRY_WATCHED;
+
+	(void)state;
+	assert_true(entry_is_guard(swapped));
+	atomic_store(&has_page_shifts, true);
+	assert_false(entry_is_guard(swapped));
+	atomic_store(&has_page_shifts, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +414,7 @@ int main(void)
 		cmocka_unit_test(late),
 		cmocka_unit_test(a_fetch_makes_no_pages),
 		cmocka_unit_test(with_page_shifts),
+		cmocka_unit_test(swapped_before_4_2),
 	};
 
 	return cmocka_run_group_tests(tests, make_memory, drop_memory);
