@@ -62,6 +62,7 @@ enum { GUARDIAN_MAX_PROCESSES = 5120 };
 
 struct guardian_state {
 	u32 is_ready;	    /* the guardian works */
+	u32 outlives;	    /* helper_process_end() */
 	u32 is_out_of_time; /* it has ended, because it may not use more CPU time */
 	s32 launched_pid;   /* the launched process that has executed its program */
 	u32 nr_exiting;	    /* processes that are about to end */

@@ -81,12 +81,15 @@ void guardian_free(struct guardian *g)
 {
 	if (!g)
 		return;
+	if (!IS_AGENT && g->pid > 0)
+		helper_process_end(g->pid, g->fd, &g->state->outlives);
 	if (g->fd >= 0) {
 		/* There may be a copy: guardian_lifeline(). */
 		shutdown(g->fd, SHUT_WR);
 		close(g->fd);
 	}
-	helper_process_wait(g->pid, NULL);
+	if (IS_AGENT)
+		helper_process_wait(g->pid, NULL);
 	ring_free(g->ring);
 	if (g->state)
 		munmap(g->state, sizeof(*g->state));
@@ -166,6 +169,9 @@ static int send_command(const struct guardian *g, const struct guardian_command 
 		control.head.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 	}
+	/* One that outlives its tracing does not answer. */
+	if (!IS_AGENT && g->state->outlives)
+		return -EPIPE;
 	while (sendmsg(g->fd, &msg, MSG_NOSIGNAL) < 0)
 		if (errno != EINTR)
 			return errno == ECONNRESET ? -EPIPE : -errno;
@@ -184,10 +190,8 @@ static int guardian_take_answer(const struct guardian *g, struct guardian_comman
 	while (nr < 0 && errno == EINTR);
 	if (nr < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
-	if (!nr)
-		return -EPIPE;
 	if ((size_t)nr < sizeof(*c))
-		return -EPROTO;
+		return -EPIPE;
 	if (!c->result && (size_t)nr != sizeof(*c) + size)
 		return -EPROTO;
 	return c->result;

@@ -437,8 +437,7 @@ static void guardian_main_protect(void)
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
-		if (write(fd, "-1000", 5) < 0 && write(fd, "0", 1) < 0)
-			fprintf(stderr, "heaptap: guardian: not protected from want of memory\n");
+		(void)!(write(fd, "-1000", 5) < 0 && write(fd, "0", 1));
 		close(fd);
 	}
 	/* MCL_FUTURE makes new mappings fail at the limit of locked memory, which root does not have. */
@@ -475,8 +474,23 @@ static void wait_for_mail(const struct guarded *g)
 		has_mail = 1;
 }
 
+/* No process is traced any more, and the changer is next. */
+static void guardian_main_outlive(const struct guardian_start *s)
+{
+	const struct tracer_changer *c = s->options.changer;
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	*c->pid = getpid();
+	__atomic_store_n(&s->state->outlives, 1, __ATOMIC_RELEASE);
+	(void)!send(s->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	c->outlive(c->ctx, s->end, s->fd, false);
+}
+
 void guardian_main(const struct guardian_start *start)
 {
+	int fds[] = { start->fd, !IS_AGENT && start->options.changer ? start->options.changer->end : -1 };
 	struct guarded *g = calloc(1, sizeof(*g));
 	const struct tracer_host host = { g,
 					  guardian_main_record,
@@ -489,7 +503,9 @@ void guardian_main(const struct guardian_start *start)
 	if (!g)
 		_exit(1);
 	g->start = *start;
-	helper_process_keep(&g->start.fd, 1, true);
+	helper_process_keep(fds, IS_AGENT ? 1 : ARRAY_SIZE(fds), true);
+	g->start.fd = fds[0];
+	g->start.end = fds[1];
 	guardian_main_settle(g->start.fd);
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
@@ -511,5 +527,7 @@ void guardian_main(const struct guardian_start *start)
 	if (is_out_of_time)
 		fprintf(stderr,
 			"heaptap: ptrace: the limit of CPU time (ulimit -t) is reached: tracing has ended\n");
+	if (!IS_AGENT && g->start.options.changer)
+		guardian_main_outlive(&g->start);
 	_exit(0);
 }

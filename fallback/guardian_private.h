@@ -9,7 +9,8 @@ struct guardian_start {
 	struct tracer_options options;
 	struct ring *ring;
 	struct guardian_state *state;
-	int fd; /* of the socket */
+	int fd;	 /* of the socket */
+	int end; /* that of the changer; -1 = none */
 	pid_t parent;
 };
 

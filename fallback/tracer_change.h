@@ -17,7 +17,7 @@ struct tracer_changer {
 	/* The tracer ends, and nobody agrees upon anything: undo all changes of @pid. 0, or -EAGAIN: not now. */
 	int (*leave)(void *ctx, pid_t pid);
 	/*
-	 * By BPF, in the process that outlives heaptap: the probes are out, because a user waits or heaptap has ended.
+	 * In the process that outlives heaptap: probes are out, because a user waits or heaptap has ended.
 	 * Undo all changes. A user waits until @lifeline is closed. @end, which is a copy of the one below, has its end
 	 * when heaptap has ended. @is_brief: return when those are undone that can be undone at once. Else it does not
 	 * return, and keeps no other descriptor. *@pid, shared with heaptap: the process that runs it.

@@ -433,6 +433,36 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	done
 }
 
+# pids_group: GROUP is a cgroup that limits its processes; fails where that cannot be had
+pids_group() {
+	GROUP=/sys/fs/cgroup/pids/heaptap-test-$$
+	! mkdir "$GROUP" 2>/dev/null || return 0
+	GROUP=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/heaptap-test-$$
+	mkdir "$GROUP" 2>/dev/null && { [ -e "$GROUP/pids.max" ] || { rmdir "$GROUP"; return 1; }; }
+}
+
+is_empty() { [ -z "$(cat "$1")" ]; }
+
+@test "inline: kill -9 of heaptap where there can be no further process leaves the target as it was (A7)" {
+	local i
+	pids_group || skip "no cgroups of processes here"
+	spinning
+	for i in 1 2 3 4; do
+		start bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' bash "$GROUP" \
+			"$HEAPTAP" attach -q --backend inline --no-scan "$TARGET"
+		wait_for has_probes "$TARGET"
+		# Processes that are there stay.
+		echo 1 >"$GROUP/pids.max"
+		kill -KILL "$PID"
+		wait "$PID" 2>/dev/null || true
+		wait_for has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+		untouched "$TARGET"
+		wait_for is_empty "$GROUP/cgroup.procs"
+		echo max >"$GROUP/pids.max"
+	done
+	wait_for rmdir "$GROUP"
+}
+
 # bats test_tags=full
 @test "inline: nobody reads its reports: Ctrl-C takes the code out, and a second one ends heaptap (A5)" {
 	spinning 0 4
@@ -473,7 +503,7 @@ maps_of() { awk '$5' "/proc/$1/maps"; }
 has_breakpoints() { text_differs "$1" | grep -q 'is 0314,'; }
 
 # guards PID: the processes that take code out when heaptap PID ends
-guards() { pgrep -P "$1" -x 'keeper-of-heapt|guard-of-heapta'; }
+guards() { pgrep -P "$1" -x 'keeper-of-heapt|tracer-of-heapt'; }
 
 # other_version PID: change the first byte of the record of code left in PID, which says whose layout it has, and back
 other_version() {

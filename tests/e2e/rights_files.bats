@@ -233,7 +233,7 @@ of_keeping="1 2 5 14 19 21 23 38 39 40 "
 @test "rights: the process that keeps links has no more than that takes (S10)" {
 	with_bpf_only "only it has links"
 	spinning
-	attached --no-scan "$TARGET"
+	attached --backend bpf --no-scan "$TARGET"
 	wait_for helper links-of-heapta
 	keeps "$HELPER" "$of_links"
 	detach

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,14 +148,14 @@ static bool has_code_left(const struct guard_memory *shared)
 	return false;
 }
 
-/* Wait for one of these, or do not wait. True: the pipe @end has its end, and so has heaptap. */
-static bool is_end(int end, int lifeline, int timeout_ms)
+/* The pipe @end has its end, and so has heaptap; or that much time has passed. */
+static bool is_end(int end, int timeout_ms)
 {
-	struct pollfd fds[] = { { .fd = end }, { .fd = lifeline, .events = POLLIN } };
+	struct pollfd p = { .fd = end };
 
-	while (poll(fds, ARRAY_SIZE(fds), timeout_ms) < 0)
+	while (poll(&p, 1, timeout_ms) < 0)
 		;
-	return fds[0].revents;
+	return p.revents;
 }
 
 static void guard_outlive(void *memory, int end, int lifeline, bool is_brief)
@@ -172,9 +171,9 @@ static void guard_outlive(void *memory, int end, int lifeline, bool is_brief)
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	if (shared->is_over && !has_code_left(shared))
 		_exit(0);
-	if (!shared->is_over && !is_end(fds[0], -1, 0) && answer_lifeline(shared))
+	if (!shared->is_over && !is_end(fds[0], 0) && answer_lifeline(shared))
 		close(fds[1]);
-	is_end(fds[0], -1, -1);
+	is_end(fds[0], -1);
 	if (!shared->is_over)
 		await_end_of(shared->heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
@@ -182,30 +181,6 @@ static void guard_outlive(void *memory, int end, int lifeline, bool is_brief)
 	while (take_out_all(shared, LEAVE_ALONE_NS))
 		clock_pause(FROZEN_NS, UINT64_MAX);
 	_exit(0);
-}
-
-int guard_begin(struct guard *g)
-{
-	int sockets[2], err = 0;
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
-		return -errno;
-	g->lifeline = sockets[1];
-	pid = helper_process_fork();
-	if (!pid) {
-		int fds[] = { g->fds[0], sockets[0] };
-
-		helper_process_settle(GUARD_COMM);
-		helper_process_keep(fds, ARRAY_SIZE(fds), false);
-		is_end(fds[0], fds[1], -1);
-		guard_outlive(g->shared, fds[0], fds[1], false);
-	}
-	if (pid < 0)
-		err = -errno;
-	g->shared->pid = pid;
-	close(sockets[0]);
-	return err;
 }
 
 static int guard_start(struct guard *g)
@@ -227,7 +202,7 @@ int guard_new(struct guard **out)
 
 	if (!g)
 		return -ENOMEM;
-	g->fds[0] = g->fds[1] = g->lifeline = g->file = -1;
+	g->fds[0] = g->fds[1] = g->file = -1;
 	err = guard_start(g);
 	if (err) {
 		guard_free(g);
@@ -251,8 +226,6 @@ void guard_free(struct guard *g)
 	for (int i = 0; i < 2; i++)
 		if (g->fds[i] >= 0)
 			close(g->fds[i]);
-	if (g->lifeline >= 0)
-		close(g->lifeline);
 	if (g->file >= 0)
 		close(g->file);
 	if (g->shared && !has_code_left(g->shared))
@@ -260,11 +233,6 @@ void guard_free(struct guard *g)
 	if (g->shared)
 		munmap(g->shared, sizeof(*g->shared));
 	free(g);
-}
-
-int guard_lifeline(const struct guard *g)
-{
-	return g->lifeline < 0 ? -1 : fcntl(g->lifeline, F_DUPFD_CLOEXEC, 0);
 }
 
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
@@ -411,8 +379,10 @@ static int guard_change(struct guard *g, const struct change *c)
 	guard_take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
 	*c->in->why = '\0';
 	err = g->tracer ? guard_order(g, c, &is_ours) : 0;
-	if (!is_ours)
+	if (!is_ours) {
+		*c->in->why = '\0';
 		err = is_traced_by_us(c->in->pid) ? makers[c->kind](c) : change_in_helper(g, c);
+	}
 	end_turn(g->shared);
 	return err;
 }

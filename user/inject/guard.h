@@ -12,20 +12,12 @@ enum { GUARD_MAX_TARGETS = 4096 };
 
 struct guard;
 
-/* 0 or -errno. The guard is the process that runs outlive() of guard_changer(), or its own: guard_begin(). */
+/* 0 or -errno. The guard is the process that runs outlive() of guard_changer(). */
 int guard_new(struct guard **out) __must_check;
-int guard_begin(struct guard *g) __must_check;
 /* Heaptap makes no more changes but to take the piece out: nobody waits for the process when its links have ended. */
 void guard_end(struct guard *g);
-/* Ends the guard, which first takes the piece out of targets that still have it. Behind the end of all links. */
+/* Ends the guard, which first takes the piece out of targets that still have it. Behind the end of the source below. */
 void guard_free(struct guard *g);
-
-/*
- * A copy, owned by the caller, of a socket to the guard. When it is shut down, the guard takes the piece out of all
- * targets that nobody traces by ptrace, and closes its end if then no target has it. -1: the guard has no process of
- * its own, or there is no descriptor.
- */
-int guard_lifeline(const struct guard *g);
 
 /*
  * Another process that traces the targets, and so must make all changes: the functions stop a process there until

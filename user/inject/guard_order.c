@@ -108,14 +108,14 @@ static int take_file(struct guard *g, struct injection *in)
 	return fd < 0 ? fd : err;
 }
 
-/* Try it once. *@is_ours: the tracer traces the target. */
+/* Try it once. *@is_ours: the tracer traces the target. One that was killed does not, and the code must leave. */
 static int change_once(struct guard *g, const struct change *c, bool *is_ours)
 {
 	const struct guard_tracer *t = g->tracer;
 	struct injection *in = c->in;
 	int held = t->hold(t->ctx, in->pid, INJECT_STOP_NS), err, ret;
 
-	*is_ours = held != -ESRCH;
+	*is_ours = held != -ESRCH && (held != -EPIPE || c->kind != CHANGE_TAKE_OUT);
 	if (held && held != -EBUSY)
 		return inject_fail(in, held, "its threads cannot be stopped: %s", strerror(-held));
 	g->shared->order.closes_file = false;

@@ -25,7 +25,7 @@ struct guard_memory {
 	u32 is_changing; /* a target, heaptap or the guard */
 	bool is_over;	 /* heaptap ends by itself, and waits for the guard */
 	pid_t heaptap;
-	pid_t pid; /* of the guard; 0 = it has not begun yet, in the process that keeps links */
+	pid_t pid; /* of the guard; 0 = it has not begun yet, in the process that keeps links or traces */
 	struct guard_order order;
 	struct injection targets[GUARD_MAX_TARGETS];
 };
@@ -33,9 +33,8 @@ struct guard_memory {
 struct guard {
 	struct guard_memory *shared;
 	int fds[2];			   /* of the pipe whose end tells the guard of ours */
-	int lifeline;			   /* a socket to the guard; -1 = it has no process of its own */
 	const struct guard_tracer *tracer; /* borrowed; NULL = changes are made by heaptap, or by helpers */
-	struct tracer_changer changer;	   /* for that, or for the process that keeps links */
+	struct tracer_changer changer;	   /* the guard */
 	int file;			   /* owned; guard_take_file(); -1 = none */
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,19 @@ bool helper_process_wait(pid_t pid, int *status)
 	while (pid > 0 && (got = waitpid(pid, status, __WALL)) < 0 && errno == EINTR)
 		;
 	return got > 0;
+}
+
+void helper_process_end(pid_t pid, int fd, const u32 *outlives)
+{
+	ssize_t len = 1;
+	char byte;
+
+	/* There may be copies of @fd. */
+	shutdown(fd, SHUT_WR);
+	while (!__atomic_load_n(outlives, __ATOMIC_ACQUIRE) && (len > 0 || (len && errno == EINTR)))
+		len = recv(fd, &byte, sizeof(byte), 0);
+	if (!*outlives)
+		helper_process_wait(pid, NULL);
 }
 
 /* The name of the command and all arguments, of which this process has a copy of its own, become @name. */

@@ -13,6 +13,12 @@ pid_t helper_process_fork(void);
 bool helper_process_wait(pid_t pid, int *status);
 
 /*
+ * Have process @pid end, to which @fd is a socket: it sees the end of messages. Wait until it has, or until it has set
+ * *@outlives, in shared memory, and sent a byte: its job is done, but for the time behind heaptap's end.
+ */
+void helper_process_end(pid_t pid, int fd, const u32 *outlives);
+
+/*
  * Name this process, which heaptap has forked, @name: of at most 15 bytes, and without "heaptap" if the process must
  * outlive heaptap, because people end that by pkill -KILL heaptap, or pkill -f.
  */

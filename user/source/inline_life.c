@@ -92,8 +92,6 @@ int inline_life_open(struct inline_source *s, struct source_options *to, const s
 	s->breakpoint_ns = call_by_bpf_ns(&caps->way);
 	/* The guard comes first, because it has a part in the process that traces, or that keeps links. */
 	err = guard_new(&s->guard);
-	if (!err && s->life->have_changed)
-		err = guard_begin(s->guard);
 	if (err)
 		return err;
 	to->changer = guard_changer(s->guard);

@@ -591,12 +591,10 @@ void keeper_main(int fd, struct keeper_places *places, struct source_state *stat
 	/* Links that cannot end so end with this process. */
 	err = end_first(&k, k.nr);
 	resume_wards(places, state);
-	if (changer) {
-		*changer->pid = getpid();
-		places->outlives = !err;
-	}
 	__atomic_store_n(&places->end, serving, __ATOMIC_RELEASE);
 	if (changer) {
+		*changer->pid = getpid();
+		__atomic_store_n(&places->outlives, !err, __ATOMIC_RELEASE);
 		(void)!send(SOCKET_FD, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		changer->outlive(changer->ctx, END_FD, SOCKET_FD, err);
 	}

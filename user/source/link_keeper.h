@@ -32,9 +32,8 @@ struct keeper_places {
 	 * All entries are 0 when heaptap ends as usual.
 	 */
 	pid_t wards[KEEPER_MAX_WARDS];
-	/* The links have ended, or end with the keeper; heaptap gets a message, too, unless that exits now. */
-	u32 end;       /* enum keeper_end */
-	bool outlives; /* the keeper the links; set before */
+	u32 end;      /* enum keeper_end: the links have ended, or end with the keeper */
+	u32 outlives; /* the links: helper_process_end() */
 };
 
 enum keeper_end { KEEPER_SERVES, KEEPER_HAS_ENDED /* as it was asked to */, KEEPER_HAS_FAILED };

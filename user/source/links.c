@@ -67,16 +67,11 @@ int link_set_new(struct link_set **out, const struct programs *p, const struct t
 	return 0;
 }
 
-/* Wait until all links have ended. A keeper that outlives them is not waited for. */
+/* All links have ended then. */
 static void links_await_end(struct link_set *set)
 {
-	ssize_t len = 1;
-	char byte;
-
-	while (!__atomic_load_n(&set->places->end, __ATOMIC_ACQUIRE) && (len > 0 || (len && errno == EINTR)))
-		len = recv(set->fd, &byte, sizeof(byte), 0);
-	if (!set->places->outlives)
-		helper_process_wait(set->keeper, NULL);
+	if (set->keeper > 0)
+		helper_process_end(set->keeper, set->fd, &set->places->outlives);
 	set->keeper = 0;
 }
 
@@ -88,10 +83,7 @@ void link_set_free(struct link_set *set)
 	if (set->places)
 		memset(set->places->wards, 0, sizeof(set->places->wards));
 	if (set->fd >= 0) {
-		/* There may be a copy: link_set_lifeline(). */
-		shutdown(set->fd, SHUT_WR);
-		if (set->keeper > 0)
-			links_await_end(set);
+		links_await_end(set);
 		close(set->fd);
 	}
 	for (size_t i = 0; i < set->nr_in_kernel; i++)
@@ -119,10 +111,11 @@ static int links_ask(struct link_set *set, const struct keeper_request *r, const
 		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
 	}
+	/* One that outlives its links does not answer. */
 	do
-		len = sendmsg(set->fd, &msg, MSG_NOSIGNAL);
+		len = set->places->end ? 0 : sendmsg(set->fd, &msg, MSG_NOSIGNAL);
 	while (len < 0 && errno == EINTR);
-	if (len >= 0)
+	if (len > 0)
 		do
 			len = recv(set->fd, &answer, sizeof(answer), 0);
 		while (len < 0 && errno == EINTR);
@@ -217,8 +210,7 @@ bool link_set_is_alive(const struct link_set *set)
 
 bool link_set_has_ended(struct link_set *set)
 {
-	if (set->keeper > 0)
-		links_await_end(set);
+	links_await_end(set);
 	return set->places->end == KEEPER_HAS_ENDED;
 }
 

@@ -16,7 +16,7 @@ struct source; /* one source, opaque: each kind has a struct of its own, to whic
 struct source_told_ops; /* user/source/source_told.h */
 struct source_tracer;	/* user/source/source_tracer.h */
 struct tracer_changer;	/* fallback/tracer_change.h */
-enum { SOURCE_MAX_LIFELINES = 2 };
+enum { SOURCE_MAX_LIFELINES = 1 };
 /* Calls of a process are seen by ptrace or links of all; by breakpoints of its own, for good or until code is in. */
 enum source_way { SOURCE_BY_OTHERS, SOURCE_BY_PROBES, SOURCE_AWAITS_CODE, SOURCE_BY_CODE };
 

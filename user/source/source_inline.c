@@ -692,13 +692,10 @@ static void source_inline_forget_stacks(struct source *source)
 static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
 	struct inline_source *s = source_inline_self(source);
-	size_t nr;
 
 	if (s->options.stops_at_maps && !s->options.begins_by_bpf && !s->life->have_changed)
 		return 0;
-	nr = s->life->ops->lifelines(s->below, fds);
-	fds[nr] = guard_lifeline(s->guard);
-	return fds[nr] < 0 ? nr : nr + 1;
+	return s->life->ops->lifelines(s->below, fds);
 }
 
 static void source_inline_detach(struct source *source)

@@ -430,7 +430,8 @@ static bool source_ptrace_is_alive(const struct ptrace_source *s)
 {
 	siginfo_t si = { .si_pid = 0 };
 
-	return !waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
+	return !guardian_state(s->guardian)->outlives &&
+	       !waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
 	       !si.si_pid;
 }
 
@@ -439,14 +440,12 @@ static bool source_ptrace_has_ended(const struct ptrace_source *s)
 {
 	siginfo_t si = { .si_pid = 0 };
 
-	return !waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
-	       si.si_code == CLD_EXITED && !si.si_status;
+	return guardian_state(s->guardian)->outlives ||
+	       (!waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
+		si.si_code == CLD_EXITED && !si.si_status);
 }
 
-/*
- * Targets that run into breakpoints now end by SIGTRAP. Report it once, which ends the trace: -EPIPE. -ENODATA: none
- * are left.
- */
+/* Targets end by SIGTRAP at breakpoints now. Report it once, which ends the trace: -EPIPE. -ENODATA: none is left. */
 static int report_death(struct ptrace_source *s)
 {
 	if (s->is_death_reported || s->is_detached)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "user/inject/guard.h"
+#include "user/lib/helper_process.h"
 #include "user/lib/proc.h"
 #include "tests/unit/skip.h"
 
@@ -443,6 +445,17 @@ static void test_returning(void **state)
 	assert_int_equal(taken_out_of(run_into_piece, true), -EBUSY);
 }
 
+static void outlive_heaptap(const struct tracer_changer *c)
+{
+	int end = c->end;
+	struct pollfd p;
+
+	helper_process_keep(&end, 1, true);
+	p = (struct pollfd){ .fd = end };
+	poll(&p, 1, -1);
+	c->outlive(c->ctx, end, -1, false);
+}
+
 /* A heaptap that traces @target, is being killed, and has closed its files already. It lets go later. */
 static void die_slowly(const struct world *w)
 {
@@ -455,6 +468,8 @@ static void die_slowly(const struct world *w)
 	in = guard_add(g, w->in->pid, stat.start_time);
 	in->region = w->in->region;
 	in->state = INJECT_IN;
+	if (!fork())
+		outlive_heaptap(guard_changer(g));
 	close_range(3, ~0U, 0);
 	usleep(300 * 1000);
 	_exit(0);
