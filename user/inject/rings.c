@@ -207,6 +207,9 @@ static void rings_begin(struct rings *r)
 
 		if (reader->is_bad)
 			continue;
+		/* Where the target has overwritten it, its thread may wait for ever. */
+		if (__atomic_load_n(&reader->from->read, __ATOMIC_RELAXED) != reader->published)
+			rings_publish(r, reader);
 		reader->end = __atomic_load_n(&reader->from->written, __ATOMIC_ACQUIRE);
 		if (reader->end - reader->read > PIECE_RING_RECORDS) {
 			reader->is_bad = true;
@@ -322,6 +325,9 @@ static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 	}
 	for (u32 i = 0; i < r->nr_heap; i++)
 		rings_publish(r, &r->readers[r->heap[i]]);
+	/* A bad ring is not read again: its thread must not wait for room there. */
+	if (r->nr_bad)
+		__atomic_store_n(&r->shared->is_dropping, 1, __ATOMIC_RELAXED);
 	return err ? err : nr;
 }
 

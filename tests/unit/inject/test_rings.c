@@ -227,6 +227,8 @@ static void test_hostile(void **state)
 	assert_true(rings_poll(w.rings, &sink, true) >= 0);
 	assert_int_equal(nr, 1);
 	assert_int_equal(rings_losses(w.rings).allocs, 3);
+	/* Threads must not wait for room in rings that nobody reads. (T5) */
+	assert_true(w.shared->is_dropping);
 	/* A lost call is counted once, as what it is. (T5) */
 	w.shared->lost_allocs = 5;
 	w.shared->lost_frees = 7;
@@ -238,6 +240,10 @@ static void test_hostile(void **state)
 	put(w.shared, 3, EVENT_ALLOC, 1);
 	assert_int_equal(rings_poll(w.rings, &sink, false), 1);
 	assert_int_equal(rings_filled(w.rings), 0);
+	/* A thread that takes its ring for full goes on. (T5) */
+	w.shared->rings[3].read = 1ULL << 50;
+	assert_int_equal(rings_poll(w.rings, &sink, false), 0);
+	assert_int_equal(w.shared->rings[3].read, 2);
 	world_fini(&w);
 }
 
