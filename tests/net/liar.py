@@ -3,6 +3,7 @@
 """A server that lies: liar.py LISTEN CONNECT OLD=NEW... passes on the stream of a real server. In its records OLD is replaced by
 NEW (equal length, \\xNN as in Python), and checksums are corrected. "flip=SEED" flips random bits of the server's bytes and
 does not correct checksums; "garble=SEED" changes random bytes and corrects them."""
+import ctypes
 import random
 import select
 import socket
@@ -21,6 +22,19 @@ def crc32c(data):
     for byte in data:
         crc = TABLE[(crc ^ byte) & 255] ^ crc >> 8
     return crc ^ 0xFFFFFFFF
+
+
+# Chunks are packed by zstd, with the lengths of their columns (user/stream/stream_split.h) in front.
+ZSTD = ctypes.CDLL("libzstd.so.1")
+ZSTD.ZSTD_compress.restype = ZSTD.ZSTD_decompress.restype = ctypes.c_size_t
+COLUMNS = 4 * 19
+
+
+def zstd(function, data, room, *level):
+    out = ctypes.create_string_buffer(room)
+    size = function(out, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)), *level)
+    assert size <= room, size
+    return out.raw[:size]
 
 
 class Liar:
@@ -42,12 +56,17 @@ class Liar:
 
     def chunk(self, chunk):
         body = chunk[20:]
+        is_packed = chunk[17] == 3
+        if is_packed:
+            body = zstd(ZSTD.ZSTD_decompress, body, struct.unpack("<I", chunk[8:12])[0] + COLUMNS)
         for old, new in self.lies:
             body = body.replace(old, new)
         if self.garbles and body and self.garbles.random() < 0.5:
-            at = self.garbles.randrange(len(body))
+            at = self.garbles.randrange(COLUMNS if is_packed else 0, len(body))
             body = body[:at] + bytes([self.garbles.randrange(256)]) + body[at + 1:]
-        rest = chunk[4:20] + body
+        if is_packed:
+            body = zstd(ZSTD.ZSTD_compress, body, len(body) + 1024, 2)
+        rest = struct.pack("<I", len(body)) + chunk[8:20] + body
         return struct.pack("<I", crc32c(rest)) + rest
 
     def pass_on(self, data):

@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-HELLO = b"heaptap\n" + struct.pack("<HHI", 8, 0, 0) + bytes(48)
+HELLO = b"heaptap\n" + struct.pack("<HHI", 9, 0, 0) + bytes(48)
 
 
 def connect():
@@ -124,7 +124,7 @@ def early():
 
 def version():
     s = connect()
-    send(s, frame(1, HELLO[:8] + struct.pack("<H", 9) + HELLO[10:]))
+    send(s, frame(1, HELLO[:8] + struct.pack("<H", 999) + HELLO[10:]))
     text = b""
     try:
         while chunk := s.recv(4096):
