@@ -11,7 +11,8 @@
 enum {
 	CODE_VPTR,
 	CODE_INTERIOR,
-	NR_NEAR = IS_AGENT ? 0 : 5, /* the codes of pointers behind fewer steps than that */
+	NEAR_STEPS = 5, /* pointers behind fewer steps have codes of their own */
+	NR_NEAR = IS_AGENT ? 0 : NEAR_STEPS,
 	NEAR_STEP = 8,
 	CODE_NEAR,
 	CODE_LINK = CODE_NEAR + NR_NEAR,
@@ -200,7 +201,7 @@ int edges_add_link(struct edge_part *p, u32 source, u32 target)
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
 {
 	u64 steps = IS_AGENT ? 0 : offset / NEAR_STEP, code = edge_code(p, source, target);
-	bool is_near = IS_AGENT ? !offset : !may_be_end && offset % NEAR_STEP == 0 && steps < NR_NEAR;
+	bool is_near = IS_AGENT ? !offset : !may_be_end && offset % NEAR_STEP == 0 && steps < NEAR_STEPS;
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))

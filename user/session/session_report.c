@@ -335,8 +335,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		describe_note(
 			p, out,
-			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
-			"does at exit: heaptap let it go then, because that task may want to trace it");
+			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED (LeakSanitizer at "
+			"exit): heaptap let it go then");
 	/* All mappings are looked at for it. */
 	runtime = IS_AGENT || out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)
