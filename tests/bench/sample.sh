@@ -112,13 +112,15 @@ bench_sample() {
 	ratio "the same: p99 / untraced" "${ns[p99-sampled]:-}" "${ns[p99-untraced]:-}" "1.02 x"
 }
 
-# ticks_of PID...: CPU time of all
-ticks_of() { cat "${@/%//stat}" 2>/dev/null | awk '{ sub(/.*\) /, ""); sum += $12 + $13 } END { print sum + 0 }'; }
+# ns_of PROC-DIRECTORY...: CPU time of all their threads. Ticks mislead about programs that a timer wakes: it ticks then.
+ns_of() {
+	local process
+	for process; do cat "$process"/task/*/schedstat; done 2>/dev/null | awk '{ sum += $1 } END { printf "%.0f", sum }'
+}
 
 # 200 processes that make 10,000 pairs a second each; each in a group of its own, or heaptap would spare them
 bench_crowd() {
-	local nr=200 seconds=15 pids=() tap i bare traced own hz what="system --sample 512K --everything on 200 busy processes"
-	hz=$(getconf CLK_TCK)
+	local nr=200 seconds=15 pids=() tap i bare traced own what="system --sample 512K --everything on 200 busy processes"
 	progress "$what"
 	cp "$bench/callers" "$tmp/crowd"
 	for ((i = 0; i < nr; i++)); do
@@ -127,17 +129,17 @@ bench_crowd() {
 	done
 	target=
 	sleep 3
-	bare=$(ticks_of "${pids[@]}") && sleep $seconds && bare=$(($(ticks_of "${pids[@]}") - bare))
+	bare=$(ns_of "${pids[@]}") && sleep $seconds && bare=$(($(ns_of "${pids[@]}") - bare))
 	env -u HEAPTAP_NO_CODE "$heaptap" system --sample 512K --everything --comm crowd --no-scan --json -n 0 >/dev/null 2>"$tmp/crowd.err" &
 	tap=$!
 	for ((i = 0; i < 1200; i++)); do ! grep -q "$nr processes are traced" "$tmp/crowd.err" || break; sleep 0.1; done
 	if grep -q "$nr processes are traced" "$tmp/crowd.err"; then
 		sleep 3
-		traced=$(ticks_of "${pids[@]}") own=$(ticks_of "/proc/$tap")
+		traced=$(ns_of "${pids[@]}") own=$(ns_of "/proc/$tap")
 		sleep $seconds
-		traced=$(($(ticks_of "${pids[@]}") - traced - bare)) own=$(($(ticks_of "/proc/$tap") - own))
-		row "$what" "$(reading '%.2f %%' "($traced + $own) * 100 / $hz / $seconds / $(nproc)")" "1 %" \
-			"of the machine: $own ticks of heaptap, $traced more of the processes in $seconds s"
+		traced=$(($(ns_of "${pids[@]}") - traced - bare)) own=$(($(ns_of "/proc/$tap") - own))
+		row "$what" "$(reading '%.2f %%' "($traced + $own) / 1e7 / $seconds / $(nproc)")" "1 %" \
+			"of the machine; heaptap $(reading '%.2f %%' "$own / 1e7 / $seconds / $(nproc)"), the processes more than before $(reading '%.2f %%' "$traced / 1e7 / $seconds / $(nproc)")"
 	else
 		missing "$what" "1 %" "they were not all traced"
 	fi
