@@ -902,6 +902,7 @@ time.sleep(1000)'
 	wait_for says spin ready
 	start "$HEAPTAP" attach -f --no-scan -o "$report_of_other" "$PID"
 	follower=$PID
+	wait_for is_tracing "$follower"
 	wait_for has_breakpoints "$TARGET"
 	step "alloc 10 100"
 	detach

@@ -17,10 +17,11 @@ static void guess_learns(struct stream_guess *g, u8 kind, u64 addr, u64 size)
 
 static void last_freed_first(void **state)
 {
-	struct stream_guess *g = calloc(1, sizeof(*g));
+	struct stream_guess *g = malloc(sizeof(*g));
 
 	(void)state;
 	assert_non_null(g);
+	stream_guess_begin(g, GUESS_BITS);
 	guess_learns(g, EVENT_ALLOC, 0x1000, 40);
 	assert_int_equal(stream_guess_addr(g, 40), 0x1030);
 	for (u64 i = 1; i <= 20; i++)
