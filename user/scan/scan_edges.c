@@ -382,7 +382,9 @@ static bool edge_read(struct edge_iter *it)
 		code = scan_edges_get(&it->at);
 	} while (code == CODE_VPTR && (scan_edges_get(&it->at), true));
 	it->offset = IS_AGENT ? 0 : (u64)it->near * NEAR_STEP;
-	it->may_be_end = it->is_link = it->is_tail = false;
+	it->may_be_end = it->is_link = false;
+	if (!IS_AGENT)
+		it->is_tail = false;
 	if (code == CODE_INTERIOR) {
 		code = scan_edges_get(&it->at);
 		it->offset = scan_edges_get(&it->at);
