@@ -25,8 +25,8 @@ enum {
 	NEARLY_ALL = 8,	   /* all but one in so many blocks */
 	NR_LEVELS = 3,	   /* the call stack, its inner frame, the two inner ones; or the size, all blocks */
 	NR_OFFSETS = 8,	   /* of a caller */
-	MAX_OFFSET = 4096, /* of the end of a header */
 	MIN_BEHIND = 16,   /* blocks */
+	SITE_REACH = 1024, /* bytes of code */
 	MAX_SAMPLES = 1 << 13, /* asking the books for each of millions of blocks takes long */
 };
 /* Of glibc, for words of 8 bytes. */
@@ -39,6 +39,7 @@ struct behind_offset {
 
 struct behind_caller {
 	u64 key;
+	u64 site;			     /* the innermost frame; 0: not of one alone */
 	u64 nr;				     /* blocks that are reached */
 	struct behind_offset of[NR_OFFSETS]; /* not used: nr = 0 */
 };
@@ -55,6 +56,7 @@ struct behind_finder {
 
 struct behind_keys {
 	u64 of[NR_LEVELS]; /* 0 = none */
+	u64 site;	   /* the innermost frame; 0 = none */
 };
 
 /*
@@ -94,7 +96,7 @@ static u32 behind_header(const struct spread *sp, u32 block)
 {
 	u32 offset = behind_lowest(sp, block);
 
-	return offset <= MAX_OFFSET ? offset : 0;
+	return offset <= SCAN_MAX_HEADER ? offset : 0;
 }
 
 /* The possible blocks in order, or one in step of those that no pointer to the start leads to. */
@@ -139,6 +141,7 @@ static struct behind_keys behind_keys_of_row(const struct scan_books *books, u32
 	for (u32 i = 0; stack && i < stack->nr_frames && i < NR_LEVELS - 1; i++) {
 		key = hash_u64(key ^ stack->frames[i].offset ^ (u64)stack->frames[i].module << 40);
 		keys.of[i + 1] = key | 1;
+		keys.site = i ? keys.site : stack->frames[i].offset ^ (u64)stack->frames[i].module << 40;
 	}
 	return keys;
 }
@@ -207,6 +210,7 @@ static int behind_count(struct behind_finder *f, u32 block)
 			c = behind_add_caller(f, keys.of[k]);
 		if (!c)
 			return -ENOMEM;
+		c->site = k == 1 ? keys.site : 0;
 		c->nr += f->s->books.stacks ? 0 : f->step;
 		if (offset)
 			behind_count_offset(c, offset);
@@ -360,6 +364,146 @@ static int behind_decide(struct behind_finder *f, bool *are_all)
 	return 0;
 }
 
+/* Headers with nothing behind them: the pointer is the end of the block. Which blocks may be such? */
+struct behind_bare {
+	u8 nr_of[SCAN_MAX_HEADER / 8 + 1]; /* bits: callers that keep their blocks behind so many words */
+	u64 *areas;			   /* owned; behind_area() of the call sites that do so */
+	size_t nr, max;
+	struct hash_index index; /* of areas */
+};
+
+static u64 behind_area(u64 area, u32 offset)
+{
+	return hash_u64(hash_u64(area) ^ offset);
+}
+
+static int behind_add_bare(struct behind_bare *bare, const struct behind_caller *c, u32 offset)
+{
+	u64 area = behind_area(c->site / SITE_REACH, offset);
+
+	bare->nr_of[offset / 8] |= (u8)(bare->nr_of[offset / 8] << 1 | 1);
+	if (!c->site)
+		return 0;
+	if (array_reserve(bare->areas, bare->max, bare->nr + 1) ||
+	    hash_index_add(&bare->index, area, (u32)bare->nr))
+		return -ENOMEM;
+	bare->areas[bare->nr++] = area;
+	return 0;
+}
+
+static int behind_find_habits(const struct behind_finder *f, struct behind_bare *bare)
+{
+	int err = 0;
+
+	for (size_t c = 0; c < f->nr; c++)
+		for (u32 i = 0; i < NR_OFFSETS && !err; i++) {
+			u32 offset = f->callers[c].of[i].offset;
+
+			if (offset % 8 == 0 && behind_is_habit(f, &f->callers[c], offset))
+				err = behind_add_bare(bare, &f->callers[c], offset);
+		}
+	return err;
+}
+
+/*
+ * Mostly the same function allocates blocks with and without something behind the header, at call sites that are close
+ * to each other.
+ */
+static bool behind_is_near(const struct behind_finder *f, const struct behind_bare *bare, u32 block,
+			   u32 offset)
+{
+	struct behind_keys keys = { { 0 } };
+
+	if (!behind_keys_of(f->s, block, &keys) || !keys.site)
+		return false;
+	for (u64 a = keys.site / SITE_REACH - 1, n = 0; n < 3; n++) {
+		u64 area = behind_area(a + n, offset);
+		u32 at = 0, i;
+
+		while ((i = hash_index_next(&bare->index, area, &at)) != HASH_NO_ITEM)
+			if (bare->areas[i] == area)
+				return true;
+	}
+	return false;
+}
+
+/* In a census blocks of two other sizes must be kept so. */
+static bool behind_is_bare(const struct behind_finder *f, const struct behind_bare *bare, u32 block)
+{
+	u64 size = scan_block_end(f->s, block) - f->s->blocks[block].addr;
+
+	if (!size || size % 8 || size > SCAN_MAX_HEADER || !bare->nr_of[size / 8])
+		return false;
+	if (!f->s->books.stacks)
+		return bare->nr_of[size / 8] > 1;
+	return behind_is_kept(f, block, (u32)size) || behind_is_near(f, bare, block, (u32)size);
+}
+
+/* Does the block behind @block begin at its end, and does a pointer that counts lead there? */
+static bool behind_is_next_held(const struct spread *sp, u32 block)
+{
+	const struct scan *s = sp->s;
+	u32 next = block + 1;
+
+	return next < s->nr && s->blocks[next].addr == scan_block_end(s, block) &&
+	       (sp->judged[next / SPREAD_WORD] >> next % SPREAD_WORD & 1 || !spread_lowest(sp, next));
+}
+
+/*
+ * Nothing leads to these blocks but, maybe, pointers to their ends. Where no block begins, such a pointer holds the
+ * block as others of its caller are held. Else it may mean the next block, too, and the block is possibly lost.
+ */
+static int behind_hold_bare(struct behind_finder *f, const struct behind_bare *bare, bool *are_all)
+{
+	struct scan *s = f->s;
+
+	for (u32 w = 0; w < spread_words(f->spread); w++)
+		for (u64 left = spread_unseen(f->spread, w); left; left &= left - 1) {
+			u32 block = w * SPREAD_WORD + (u32)__builtin_ctzll(left);
+
+			if (!behind_is_bare(f, bare, block))
+				continue;
+			if (!s->ends.tails)
+				s->ends.tails = calloc(s->nr / 64 + 1, sizeof(u64));
+			if (!s->ends.tails)
+				return -ENOMEM;
+			if (behind_is_next_held(f->spread, block))
+				s->blocks[block].flags |= BLOCK_SEED;
+			s->ends.tails[w] |= left & -left;
+			s->behind[w] |= left & -left;
+			*are_all = false;
+		}
+	return 0;
+}
+
+static int behind_find_bare(struct behind_finder *f, bool *are_all)
+{
+	struct behind_bare bare = { .areas = NULL };
+	struct scan *s = f->s;
+	struct root_iter roots = { &s->roots };
+	struct root_ref ref;
+	struct edge_iter it;
+	int err = behind_find_habits(f, &bare);
+
+	if (!err)
+		err = behind_hold_bare(f, &bare, are_all);
+	hash_index_fini(&bare.index);
+	free(bare.areas);
+	if (err || !s->ends.tails)
+		return err;
+	s->edges.ends = s->roots.ends = &s->ends;
+	while (root_next(&roots, &ref))
+		if (end_bit(s->ends.tails, ref.block))
+			s->blocks[ref.block].flags |= BLOCK_ROOT;
+	/* Blocks that are reachable already are not followed again. */
+	edge_begin(&it, &s->edges, 0);
+	for (u32 i = 0; i < s->nr; i++, edge_next_source(&it))
+		while (end_bit(f->spread->judged, i) && edge_next(&it))
+			if (it.is_tail)
+				s->blocks[it.target].flags |= BLOCK_ROOT;
+	return 0;
+}
+
 static void behind_fini(struct behind_finder *f)
 {
 	hash_index_fini(&f->index);
@@ -400,6 +544,8 @@ static int behind_find(struct spread *sp, u32 nr_possible, bool *are_all)
 	}
 	if (!err)
 		err = behind_decide(&f, are_all);
+	if (!err && sp->s->behind)
+		err = behind_find_bare(&f, are_all);
 	behind_fini(&f);
 	return err;
 }

@@ -16,7 +16,8 @@ enum {
 	NEAR_STEP = 8,
 	CODE_NEAR,
 	CODE_LINK = CODE_NEAR + NR_NEAR,
-	CODE_FIRST = CODE_LINK + !IS_AGENT, /* the least one of a pointer */
+	CODE_TAIL,
+	CODE_FIRST = IS_AGENT ? CODE_LINK : CODE_TAIL + 1, /* the least one of a pointer */
 	LEN_LONG = 255,
 	MAX_NUMBER = 1 + VARINT_MAX, /* bytes of the longest number */
 	MAX_ENTRY = 3 * MAX_NUMBER,
@@ -186,16 +187,26 @@ static u64 edge_code(const struct edge_part *p, u32 source, u32 target)
 	return CODE_FIRST + zigzag((u64)delta);
 }
 
-int edges_add_link(struct edge_part *p, u32 source, u32 target)
+static int edges_add_marked(struct edge_part *p, u32 source, u32 target, u64 mark)
 {
 	int err = part_advance(p, source);
 
 	if (err)
 		return err;
 	p->last_target = BLOCK_NONE;
-	scan_edges_put(p, CODE_LINK);
+	scan_edges_put(p, mark);
 	scan_edges_put(p, edge_code(p, source, target));
 	return 0;
+}
+
+int edges_add_link(struct edge_part *p, u32 source, u32 target)
+{
+	return edges_add_marked(p, source, target, CODE_LINK);
+}
+
+int edges_add_tail(struct edge_part *p, u32 source, u32 target)
+{
+	return edges_add_marked(p, source, target, CODE_TAIL);
 }
 
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end)
@@ -373,13 +384,16 @@ static bool edge_read(struct edge_iter *it)
 	} while (code == CODE_VPTR && (scan_edges_get(&it->at), true));
 	it->offset = IS_AGENT ? 0 : (u64)it->near * NEAR_STEP;
 	it->may_be_end = it->is_link = false;
+	if (!IS_AGENT)
+		it->is_tail = false;
 	if (code == CODE_INTERIOR) {
 		code = scan_edges_get(&it->at);
 		it->offset = scan_edges_get(&it->at);
 		it->may_be_end = !IS_AGENT && !it->offset;
 	} else if (!IS_AGENT && code < CODE_FIRST) {
 		it->is_link = code == CODE_LINK;
-		it->offset = it->is_link ? 0 : (code - CODE_NEAR) * NEAR_STEP;
+		it->is_tail = code == CODE_TAIL;
+		it->offset = code >= CODE_LINK ? 0 : (code - CODE_NEAR) * NEAR_STEP;
 		code = scan_edges_get(&it->at);
 	}
 	target += (s64)unzigzag(code - CODE_FIRST);
@@ -393,6 +407,8 @@ bool edge_next(struct edge_iter *it)
 
 	while (edge_read(it)) {
 		if (!IS_AGENT && it->is_link && ends && end_bit(ends->links, it->source))
+			continue;
+		if (!IS_AGENT && it->is_tail && !(ends && end_bit(ends->tails, it->target)))
 			continue;
 		if (!it->may_be_end || !ends)
 			return true;

@@ -17,6 +17,7 @@ struct end_bits {
 	u64 *begins; /* beside a pointer to the block there is one to its end, where no block is */
 	u64 *links;  /* the first words of these blocks, which may be links of free lists, are such */
 	u64 *threes; /* three words say that one to the block behind is the end of this one */
+	u64 *tails;  /* pointers to the end of these blocks, where no block begins, hold them */
 };
 
 static inline bool end_bit(const u64 *bits, u32 block)
@@ -35,8 +36,9 @@ struct edge_long {
  * 0, offset / word size: the address of a virtual table is there. 1, pointer, offset: a pointer to this offset in the
  * target, or for offset 0 one to its start that may mean the end of the block before. 2 to 6, pointer: one to offset 0,
  * 8, 16, 24, 32. 7, pointer: one to the start by the first word of the source, which may be a link of a free list.
- * Another number is a pointer to the offset of most: 8 + zigzag of target - source, modulo the number of blocks. So
- * each number is less than that of blocks but for 8, and one of 4 million takes 22 bits. The agent has 0, 1, and
+ * 8, pointer: one to the end of the target, where no block begins.
+ * Another number is a pointer to the offset of most: 9 + zigzag of target - source, modulo the number of blocks. So
+ * each number is less than that of blocks but for 9, and one of 4 million takes 22 bits. The agent has 0, 1, and
  * pointers from 2 on. The offset of most of a group is the last one of 2 to 6 before it, in steps of 8 bytes in the
  * upper byte of groups; in the first group of a part, which does not know it, all pointers have their code.
  * The two low bits of the first byte of a number are the number of bytes that follow; 3 means a varint. The number
@@ -83,6 +85,7 @@ void edge_part_fini(struct edge_part *p);
 /* Add a pointer, or the address of a virtual table. @source never decreases. 0 or -ENOMEM. */
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset, bool may_be_end) __must_check;
 int edges_add_link(struct edge_part *p, u32 source, u32 target) __must_check;
+int edges_add_tail(struct edge_part *p, u32 source, u32 target) __must_check;
 int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words) __must_check;
 /*
  * Move the contents of @p to the end of @e. The first block of @p may be the last one of the part before. 0; -E2BIG
@@ -99,7 +102,7 @@ struct edge_iter {
 	u32 source;
 	u32 target;
 	u64 offset; /* 0 = start; 1 for one that means the end of the block before */
-	bool may_be_end, is_link;
+	bool may_be_end, is_link, is_tail;
 	u8 near; /* steps of most pointers of the group */
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);

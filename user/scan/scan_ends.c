@@ -91,6 +91,7 @@ void scan_ends_fini(struct scan *s)
 	free(s->ends.begins);
 	free(s->ends.threes);
 	free(s->ends.links);
+	free(s->ends.tails);
 }
 
 static void ends_note_pointers(struct end_finder *f)

@@ -85,6 +85,21 @@ static inline bool may_mean_end(const struct looker *r, const struct candidate *
 	return (words[0] & r->facts->mask) - begin < len || (words[1] & r->facts->mask) - begin < len;
 }
 
+/*
+ * @c is the end of @block, where no block begins. A header alone, with nothing behind it, is held so: scan_behind.c. A
+ * header is a number of words, and no longer than a page.
+ */
+static int scan_look_tail(struct looker *r, const struct candidate *c, u32 block)
+{
+	u64 size = c->value - r->s->blocks[block].addr;
+
+	if (size > SCAN_MAX_HEADER || size % 8 || (u32)WHERE_VALUE(c->where) == block)
+		return 0;
+	if (WHERE_KIND(c->where) != WHERE_BLOCK)
+		return hit_root(r, block, ROOT_TAIL, c->where);
+	return edges_add_tail(&r->edges, (u32)WHERE_VALUE(c->where), block);
+}
+
 static int scan_look_settle(struct looker *r, const struct candidate *c, const struct candidate_range *range)
 {
 	const struct scan *s = r->s;
@@ -107,7 +122,7 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 	if (!IS_AGENT && (meaning == MEANS_END || (is_outside && may_be_end)))
 		return looker_note_begin(r, block - !offset, is_outside);
 	if (is_outside || meaning == MEANS_END)
-		return 0;
+		return !IS_AGENT && scan_block_end(s, block) == c->value ? scan_look_tail(r, c, block) : 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
 		return hit_root(r, block, may_be_end ? ROOT_END : offset, c->where);
 	if (source == block)

@@ -32,6 +32,8 @@ static int enter_root(struct scan *s, const struct root_ref *hit)
 		return 0;
 	/* A root beyond the limit counts, but no chain can name it, and no heuristic can take it for a start. */
 	is_noted = s->roots.nr < s->nr + MIN_ROOT_REFS;
+	if (!IS_AGENT && hit->offset == ROOT_TAIL)
+		return is_noted ? roots_add(&s->roots, hit) : 0;
 	b->flags |= hit->offset && (is_noted || hit->offset != ROOT_END) ? BLOCK_SEED : BLOCK_ROOT;
 	return is_noted ? roots_add(&s->roots, hit) : 0;
 }

@@ -101,6 +101,12 @@ bool root_next(struct root_iter *it, struct root_ref *out)
 	const struct end_bits *ends = IS_AGENT ? NULL : it->roots->ends;
 
 	while (root_read(it, out)) {
+		if (!IS_AGENT && out->offset == ROOT_TAIL) {
+			out->offset = 0;
+			if (ends && end_bit(ends->tails, out->block))
+				return true;
+			continue;
+		}
 		if (IS_AGENT || !it->may_be_end)
 			return true;
 		out->offset = ends && end_bit(ends->may, out->block);

@@ -8,11 +8,13 @@
 struct root_ref {
 	u64 where; /* WHERE() of user/scan/scan_state.h */
 	u32 block;
-	u32 offset; /* bytes from the start of the block, saturated; or ROOT_END */
+	u32 offset; /* bytes from the start of the block, saturated; ROOT_END, or ROOT_TAIL */
 };
 
 /* A pointer to the start of the block that may mean the end of the block before. root_next() makes 0 or 1 of it. */
 #define ROOT_END (UINT32_MAX - 1)
+/* One to the end of the block, where no block begins. root_next() makes 0 of it, or leaves it out. */
+#define ROOT_TAIL (UINT32_MAX - 2)
 
 /*
  * For each: (zigzag of where - the where before) << 2, 2 if block has four bytes and not three, 1 if the offset is not

@@ -20,6 +20,7 @@ int looker_note_begin(struct looker *r, u32 block, bool is_alone) __must_check;
 int scan_enter_begins(struct scan *s, struct looker *r) __must_check;
 void scan_ends_fini(struct scan *s);
 
+enum { SCAN_MAX_HEADER = 4096 }; /* bytes */
 /*
  * scan_behind.c: after the reachable and the possible blocks were found, which are pending, fill in behind, unless no
  * caller keeps its blocks so. Where all possible blocks are kept so, they become reachable; else *@are_all is false if

@@ -99,6 +99,64 @@ static void two_headers(void **state)
 	assert_int_equal(r.sums.of[SCAN_POSSIBLE].blocks, 0);
 }
 
+/*
+ * Blocks of two sizes are kept behind a header of 16 bytes. A header alone is kept by the pointer to its end, and for a
+ * block that touches another one that pointer may mean the other. Without any pointer to the end, or with one from a
+ * lost block only, it is lost (T8).
+ */
+static void headers_alone(void **state)
+{
+	taddr_t kept[NR], others[NR], alone[NR],
+		plain = block_at(HEAP + 0xa500, 48), held = block_at(HEAP + 0xa600, 16),
+		lost = block_at(HEAP + 0xa000, 16), holder = block_at(HEAP + 0xa100, 48),
+		led = block_at(HEAP + 0xa200, 16), first = block_at(HEAP + 0xa300, 16),
+		second = block_at(HEAP + 0xa310, 48), third = block_at(HEAP + 0xa400, 16),
+		fourth = block_at(HEAP + 0xa410, 48);
+
+	(void)state;
+	for (u32 i = 0; i < NR; i++) {
+		kept[i] = block_at(HEAP + 0x8000 + 0x100 * (u64)i, 64);
+		others[i] = block_at(HEAP + 0x8060 + 0x100 * (u64)i, 96);
+		alone[i] = block_at(HEAP + 0xb000 + 0x100 * (u64)i, 16);
+		put(GLOBALS + 24 * i, kept[i] + 16);
+		put(GLOBALS + 24 * i + 8, others[i] + 16);
+		put(i % 2 ? GLOBALS + 24 * i + 16 : kept[i] + 32, alone[i] + 16);
+	}
+	put(holder, led + 16);
+	put(GLOBALS + 0x1008, plain);
+	put(plain + 8, held + 16);
+	put(GLOBALS + 0x1000, second);
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++) {
+		assert_verdict(kept[i], SCAN_REACHABLE);
+		assert_verdict(alone[i], SCAN_REACHABLE);
+	}
+	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(lost, SCAN_DEFINITE);
+	assert_verdict(holder, SCAN_DEFINITE);
+	assert_verdict(led, SCAN_INDIRECT);
+	assert_verdict(first, SCAN_POSSIBLE);
+	assert_verdict(second, SCAN_REACHABLE);
+	assert_verdict(third, SCAN_DEFINITE);
+	assert_verdict(fourth, SCAN_DEFINITE);
+	assert_int_equal(scan_result(w.scan).behind.blocks, 3 * NR + 1);
+}
+
+/* Where no caller has such a header, pointers to ends hold nothing. */
+static void ends_without_headers(void **state)
+{
+	taddr_t alone[NR];
+
+	(void)state;
+	for (u32 i = 0; i < NR; i++) {
+		alone[i] = block_at(HEAP + 0xb000 + 0x100 * (u64)i, 16);
+		put(GLOBALS + 8 * i, alone[i] + 16);
+	}
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(alone[i], SCAN_DEFINITE);
+}
+
 /* Pointers that lead anywhere are old ones; and few blocks say nothing. */
 static void no_header(void **state)
 {
@@ -197,6 +255,8 @@ int main(void)
 		TEST(chains_behind_headers),
 		TEST(headers_beside_others),
 		TEST(two_headers),
+		TEST(headers_alone),
+		TEST(ends_without_headers),
 		TEST(no_header),
 		TEST(marked_pointers),
 		TEST(marks_by_chance),
