@@ -12,6 +12,7 @@ static const double Z_95 = 1.96; /* standard deviations of a normal distribution
 void heap_set_sample(struct heap *h, u64 bytes)
 {
 	h->sample_bytes = bytes > 1 ? bytes : 0;
+	h->timeline.has_few = h->sample_bytes;
 }
 
 u64 heap_sample_bytes(const struct heap *h)

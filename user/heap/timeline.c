@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "user/heap/budget.h"
+#include "user/heap/heap_sample.h"
 
 enum {
 	FIRST_SHIFT = 10, /* slots of about a microsecond */
@@ -74,7 +75,9 @@ static void timeline_merge(struct timeline *t)
 
 static bool timeline_make_room(struct timeline *t)
 {
-	if (t->nr < TIMELINE_MAX && !budget_array(t->budget, t->points, t->max, (size_t)t->nr + 1))
+	u32 most = HAS_SAMPLES && t->has_few ? TIMELINE_FEW : TIMELINE_MAX;
+
+	if (t->nr < most && !budget_array(t->budget, t->points, t->max, (size_t)t->nr + 1))
 		return true;
 	if (t->nr > 1)
 		timeline_merge(t);

@@ -4,7 +4,7 @@
 
 #include "user/lib/types.h"
 
-enum { TIMELINE_MAX = 1024 };
+enum { TIMELINE_MAX = 1024, TIMELINE_FEW = 256 };
 
 /* A slot of time with at least one event. */
 struct timeline_point {
@@ -23,6 +23,7 @@ struct timeline {
 	u64 start_ns;		  /* of the first slot */
 	u32 shift;		  /* a slot is 1 << shift ns long */
 	u32 nr, max;
+	bool has_few; /* at most TIMELINE_FEW points: thousands of sampled processes are traced for months */
 	struct timeline_point *points; /* owned; of the slots that are over */
 	struct budget *budget;	       /* borrowed */
 };

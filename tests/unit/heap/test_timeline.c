@@ -3,6 +3,7 @@
 #include "tests/unit/books.h"
 
 #include "user/heap/budget.h"
+#include "user/heap/heap_sample.h"
 #include "user/heap/timeline.h"
 
 enum { NR_EVENTS = 200000, NR_BLOCKS = 1000 };
@@ -93,6 +94,30 @@ static void all_extremes_are_kept(void **state)
 	assert_true(heap_timeline(h, nr - 1, &p));
 	assert_int_equal(p.live_blocks, heap_totals(h).live_blocks);
 	assert_int_equal(p.time_ns, heap_totals(h).last_time_ns);
+	heap_free(h);
+}
+
+/* The books of a sampled process stay small, and its line has all extremes. */
+static void sampled_heaps_have_few_points(void **state)
+{
+	struct heap *h = new_heap();
+	struct timeline_point p;
+	size_t nr = 0;
+
+	(void)state;
+	heap_set_sample(h, 4096);
+	for (u64 i = 1; i <= 100000; i++) {
+		struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
+
+		ev.time_ns = i * MS;
+		ev.addr = i * 16;
+		ev.size = 100;
+		assert_int_equal(heap_event(h, &ev), 0);
+	}
+	for (u64 last = 0; heap_timeline(h, nr, &p); nr++, last = p.live_bytes)
+		assert_true(p.live_bytes > last && p.min_bytes >= last && p.max_bytes == p.live_bytes);
+	assert_true(nr > TIMELINE_FEW / 4 && nr <= TIMELINE_FEW + 1);
+	assert_int_equal(p.live_bytes, heap_live_bytes(h));
 	heap_free(h);
 }
 
@@ -225,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_extremes_are_kept),
+		cmocka_unit_test(sampled_heaps_have_few_points),
 		cmocka_unit_test(no_memory_makes_it_coarse),
 		cmocka_unit_test(nothing_but_the_line_without_memory),
 		cmocka_unit_test(hostile_times),
