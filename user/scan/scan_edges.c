@@ -9,11 +9,11 @@
 #include "user/scan/scan_shapes.h"
 
 enum {
-	CODE_VPTR,
-	CODE_INTERIOR,
+	NEAR_STEP = 8,
 	NEAR_STEPS = 5, /* pointers behind fewer steps have codes of their own */
 	NR_NEAR = IS_AGENT ? 0 : NEAR_STEPS,
-	NEAR_STEP = 8,
+	CODE_VPTR = 0,
+	CODE_INTERIOR,
 	CODE_NEAR,
 	CODE_LINK = CODE_NEAR + NR_NEAR,
 	CODE_TAIL,
