@@ -105,11 +105,7 @@ breaking() {
 	stepping
 	asking "$TARGET" -q --check
 	breaking malloc 'alloc 1 12345'
-	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
-		has "PID $TARGET was stopped "
-	else
-		has "PID $TARGET is stopped in this call"
-	fi
+	has "PID $TARGET is stopped in this call"
 	has "thread $TARGET  malloc(12345) = 0x"
 	has 'step_allocates < main'
 	# The other commands work meanwhile.
