@@ -131,6 +131,23 @@ breaking() {
 	untouched "$TARGET"
 }
 
+@test "break: at a function, by ptrace: the process stands in its call, and the core has it there" {
+	stepping
+	asking "$TARGET" -q -b ptrace
+	breaking malloc 'alloc 1 12345'
+	has "PID $TARGET is stopped in this call"
+	has "thread $TARGET  malloc(12345) = 0x"
+	if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]]; then
+		ask 'core a.core'
+		DEBUGINFOD_URLS='' gdb -batch -nx -ex bt "$T/step" a.core >gdb.out 2>&1
+		grep -q '^#0 .*step_allocates' gdb.out || { cat gdb.out; return 1; }
+	fi
+	ask continue
+	step_answer ok
+	leave
+	untouched "$TARGET"
+}
+
 # bats test_tags=full
 @test "break: at a caller, not at others; gdb can look at the process" {
 	stepping
