@@ -4,6 +4,8 @@
 
 #include "bpf/thread.bpf.h"
 
+#include "bpf/call_met.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 23);
@@ -36,17 +38,6 @@ static __always_inline u64 wake_flag(void)
 										: BPF_RB_NO_WAKEUP;
 }
 
-/* Is @ev, of the current thread, the call that state.wish waits for? */
-static __always_inline bool is_wished(const struct heap_event *ev)
-{
-	u8 kind = ev->h.kind;
-	u32 fn = ev->h.fn;
-
-	return (kind == EVENT_ALLOC || kind == EVENT_REALLOC_END || kind == EVENT_FREE) &&
-	       state.wish.fns[fn / 64 % CALL_WISH_WORDS] & 1ULL << fn % 64 &&
-	       (!state.wish.stack || state.wish.stack == ev->stack);
-}
-
 /*
  * Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. False: no room; nothing is counted.
  * The thread stops before it returns to its program if somebody waits for this call.
@@ -65,7 +56,7 @@ static __always_inline bool send_heap_event(const struct inflight *t, const stru
 	out->time_ns = bpf_ktime_get_ns();
 	if (state.is_measured)
 		__sync_fetch_and_add(&state.nr_own_calls, 1);
-	if (state.wish.pid != t->pid || !is_wished(ev)) {
+	if (state.wish.pid != t->pid || !call_wish_is_for(&state.wish, ev)) {
 		bpf_ringbuf_submit(out, wake_flag());
 		return true;
 	}

@@ -75,4 +75,5 @@ struct guardian_state {
 		u32 reserved;
 		struct call_losses losses;
 	} processes[GUARDIAN_MAX_PROCESSES];
+	struct call_wish wish; /* of the console */
 };

@@ -50,6 +50,8 @@ static int fallback_guardian_start(struct guardian *g, const struct tracer_optio
 		return -errno;
 	gs.ring = g->ring;
 	gs.state = g->state;
+	if (!IS_AGENT)
+		gs.options.wish = &g->state->wish;
 	gs.fd = fds[1];
 	g->fd = fds[0];
 	g->pid = helper_process_fork();
@@ -111,6 +113,11 @@ int guardian_lifeline(const struct guardian *g)
 struct ring *guardian_ring(const struct guardian *g)
 {
 	return g->ring;
+}
+
+struct call_wish *guardian_wish(const struct guardian *g)
+{
+	return &g->state->wish;
 }
 
 const struct guardian_state *guardian_state(const struct guardian *g)

@@ -24,6 +24,8 @@ pid_t guardian_pid(const struct guardian *g);
 int guardian_lifeline(const struct guardian *g);
 struct ring *guardian_ring(const struct guardian *g);
 const struct guardian_state *guardian_state(const struct guardian *g);
+/* The call that a process is to be stopped at. */
+struct call_wish *guardian_wish(const struct guardian *g);
 
 /* Losses of @pid since it was attached, all zero if it is not known. */
 struct call_losses guardian_losses(const struct guardian *g, pid_t pid);

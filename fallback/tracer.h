@@ -6,6 +6,7 @@
 #pragma once
 
 #include "arch/cpu.h"
+#include "bpf/call_wish.h"
 #include "call/note.h"
 #include "call/probe.h"
 #include "fallback/probe.h"
@@ -43,12 +44,13 @@ struct tracer_host {
 };
 
 struct tracer_options {
-	u32 depth;	      /* frames per stack, 0 = none */
+	u16 depth;	      /* frames per stack, 0 = none */
 	bool has_free_stacks; /* take stacks of releases, too */
-	u64 max_wait_ns;      /* a thread waits for tracer_answered() no longer than this; 0 = 1 s */
 	bool holds_ends;      /* exiting() of all processes, not only of launched ones */
 	u32 max_followed;     /* most children, and theirs, that are traced, too, at a time; 0 = none */
+	u64 max_wait_ns;      /* a thread waits for tracer_answered() no longer than this; 0 = 1 s */
 	const struct tracer_changer *changer; /* NULL = none; borrowed */
+	struct call_wish *wish;	  /* a call to stop its process at; NULL = none ever; borrowed, shared */
 	u64 sample_bytes, random; /* mean distance of samples, 0 = all calls are recorded; a seed for them */
 };
 

@@ -7,20 +7,40 @@
 #include <string.h>
 
 #include "arch/stop.h"
+#include "bpf/call_met.h"
 #include "fallback/copied_code.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
+
+/*
+ * Stop the process if somebody waits for this call: SIGSTOP takes the place of the SIGTRAP of the breakpoint. Who waits
+ * stops the process himself if he finds the event first.
+ */
+static void tracer_place_meet_wish(const struct tracer *t, const struct heap_event *ev)
+{
+	struct call_wish *w = t->options.wish;
+	u32 pid = ev->h.pid;
+
+	if (w && t->thread->stop == STOP_TRAP && !t->thread->sig &&
+	    __atomic_load_n(&w->pid, __ATOMIC_SEQ_CST) == pid && call_wish_is_for(w, ev) &&
+	    __atomic_compare_exchange_n(&w->pid, &pid, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		t->thread->sig = SIGSTOP;
+}
 
 static bool send_event(void *ctx, struct heap_event *ev)
 {
 	struct tracer *t = ctx;
 	const struct tracer_process *p = t->thread->process;
+	bool is_sent;
 
 	ev->h.pid = (u32)p->pid;
 	ev->h.tid = (u32)t->thread->tid;
 	ev->time_ns = clock_now_ns();
 	/* life_send() counts a loss. */
-	return t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false);
+	is_sent = t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false);
+	if (!IS_AGENT && is_sent)
+		tracer_place_meet_wish(t, ev);
+	return is_sent;
 }
 
 static u64 tracer_place_take_stack(void *ctx)

@@ -105,11 +105,7 @@ breaking() {
 	stepping
 	asking "$TARGET" -q --check
 	breaking malloc 'alloc 1 12345'
-	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
-		has "PID $TARGET was stopped "
-	else
-		has "PID $TARGET is stopped in this call"
-	fi
+	has "PID $TARGET is stopped in this call"
 	has "thread $TARGET  malloc(12345) = 0x"
 	has 'step_allocates < main'
 	# The other commands work meanwhile.
@@ -132,6 +128,23 @@ breaking() {
 	ask continue
 	step_answer ok
 	leave 2
+	untouched "$TARGET"
+}
+
+@test "break: at a function, by ptrace: the process stands in its call, and the core has it there" {
+	stepping
+	asking "$TARGET" -q -b ptrace
+	breaking malloc 'alloc 1 12345'
+	has "PID $TARGET is stopped in this call"
+	has "thread $TARGET  malloc(12345) = 0x"
+	if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]]; then
+		ask 'core a.core'
+		DEBUGINFOD_URLS='' gdb -batch -nx -ex bt "$T/step" a.core >gdb.out 2>&1
+		grep -q '^#0 .*step_allocates' gdb.out || { cat gdb.out; return 1; }
+	fi
+	ask continue
+	step_answer ok
+	leave
 	untouched "$TARGET"
 }
 

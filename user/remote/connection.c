@@ -24,7 +24,7 @@ enum {
 	LAG_MS = 1000,
 	CATCH_UP_MS = 3000, /* where nobody waits */
 	SLOW_BYTES_MS = 64, /* a link with less in a millisecond is slow */
-	CUT_MS = 3000,
+	CUT_MS = 1800,	    /* from the signal on, so that heaptap ends within 2 s */
 	QUEUE_BYTES = 4 << 20
 };
 
@@ -261,10 +261,10 @@ static bool connection_take_rest(struct connection *c, struct session *s, bool i
 	return true;
 }
 
-/* Leave out what is on its way, and have it counted over there, if that is possible within CUT_MS. */
-static void connection_cut(struct connection *c, struct session *s)
+/* Leave out what is on its way, and have it counted over there, if that is possible within CUT_MS of @since_ms. */
+static void connection_cut(struct connection *c, struct session *s, u64 since_ms)
 {
-	u64 end_ms = clock_now_ms() + CUT_MS;
+	u64 end_ms = since_ms + CUT_MS;
 	bool is_over = !source_remote_cut(c->source), is_asked = false;
 
 	info("%s: the link is slow: what is still on its way is left out", command_of(c));
@@ -332,6 +332,7 @@ static bool connection_catch_up(struct connection *c, struct session *s)
 
 void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
+	u64 signal_ms = clock_now_ms();
 	enum answer answer = connection_ask(c, s, is_hurried);
 	bool is_done = false;
 
@@ -344,7 +345,8 @@ void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 		source_remote_leave(c->source,
 				    "the other side does not answer; what is known until now is reported");
 	else if (!is_done && (answer == ANSWER_SLOW || control_is_stop_pending()))
-		connection_cut(c, s);
+		/* One that is not hurried, or was answered, is broken off by a signal of now. */
+		connection_cut(c, s, is_hurried && answer == ANSWER_SLOW ? signal_ms : clock_now_ms());
 	else if (!is_done)
 		source_remote_leave(c->source,
 				    "the other side does not stop; what is known until now is reported");

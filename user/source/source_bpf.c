@@ -577,15 +577,7 @@ static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 
 static bool source_bpf_wait_for(struct source *source, const struct call_wish *wish)
 {
-	struct call_wish *now = &source_bpf_self(source)->programs.state->wish;
-	bool was_met = !__atomic_exchange_n(&now->pid, 0, __ATOMIC_SEQ_CST);
-
-	if (wish) {
-		now->stack = wish->stack;
-		memcpy(now->fns, wish->fns, sizeof(now->fns));
-		__atomic_store_n(&now->pid, wish->pid, __ATOMIC_SEQ_CST);
-	}
-	return was_met;
+	return call_wish_set(&source_bpf_self(source)->programs.state->wish, wish);
 }
 
 static void source_bpf_follow(struct source *source, bool is_on)

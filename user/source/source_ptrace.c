@@ -788,6 +788,7 @@ const struct source_ops source_ptrace = {
 	.pause = source_ptrace_pause,
 	.resume = source_ptrace_resume,
 	.set_depth = source_ptrace_set_depth,
+	.wait_for = IS_AGENT ? NULL : source_ptrace_wait_for,
 	.losses = source_ptrace_losses,
 	.look = source_ptrace_look,
 	.forget_stacks = source_ptrace_forget_stacks,

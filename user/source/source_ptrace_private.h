@@ -53,5 +53,8 @@ int source_ptrace_put_in(const struct ptrace_source *s, const struct target *t, 
 /* NULL: it is not traced. */
 struct attached *source_ptrace_find(const struct ptrace_source *s, pid_t pid);
 
+/* wait_for() of struct source_ops. */
+bool source_ptrace_wait_for(struct source *source, const struct call_wish *wish);
+
 /* Detach from @pid. */
 void source_ptrace_leave(const struct ptrace_source *s, pid_t pid);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ptrace source beside a taker (user/source/probe_taker.h), which sees the calls: what is left to breakpoints. */
+/*
+ * The ptrace source beside a taker (user/source/probe_taker.h), which sees the calls: what is left to breakpoints. And
+ * without one: a call to wait for.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,11 @@
 static struct ptrace_source *source_ptrace_taker_source_of(const struct source *s)
 {
 	return (struct ptrace_source *)(uintptr_t)s;
+}
+
+bool source_ptrace_wait_for(struct source *source, const struct call_wish *wish)
+{
+	return call_wish_set(guardian_wish(source_ptrace_taker_source_of(source)->guardian), wish);
 }
 
 /* ---- tables for walks: breakpoints need them, and most programs have none but those that report changes ---- */
