@@ -64,6 +64,7 @@ mistakes() {
 		4|attach $T/leak|no process runs this file; 'heaptap run $T/leak' starts it
 		4|attach twirling|did you mean twirling-it
 		4|report $BATS_TEST_TMPDIR/data|is no kind of record: 'heaptap report --events' prints
+		4|report $BATS_TEST_TMPDIR/report.txt|its JSON (-o FILE.json)
 		4|report $BATS_TEST_TMPDIR/saved.json|is no report of heaptap
 		4|console $BATS_TEST_TMPDIR/saved.json|'heaptap diff' read reports
 		4|report $BATS_TEST_TMPDIR/none|No such file or directory
@@ -78,6 +79,7 @@ mistakes() {
 	cd "$BATS_TEST_TMPDIR"
 	echo "some words" >data
 	echo '{ "schema": "heaptap-report/2" }' >saved.json
+	echo 'no leaks; nothing is live' >report.txt
 	touch r.heaptap
 	cp "$T/nothing" prog
 	printf 'desc: --tool=massif\ncmd: ls\n' >massif.out.1

@@ -632,6 +632,12 @@ static void parse_words(struct event_list_reader *r)
 			kind->parse(r);
 		return;
 	}
+	if (r->nr_lines == 1 && (!strcmp(r->words[0], "leaks") || !strcmp(r->words[0], "no"))) {
+		list_fail(
+			r, -EINVAL,
+			"this is the text of a report, and names come into its JSON (-o FILE.json) or a recording");
+		return;
+	}
 	list_fail(r, -EINVAL,
 		  "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
 		  r->words[0]);
