@@ -196,7 +196,7 @@ reports_allocs() {
 	[[ $output == *"nobody else can read"* ]]
 	chmod 600 "$TOKEN"
 	start_as open "$HEAPTAP" serve --insecure-tcp --token-file "$TOKEN" --listen "tcp://0.0.0.0:$((PORT + 1))" "$TARGET"
-	wait_for grep -q "unencrypted" "$BATS_TEST_TMPDIR/open.err"
+	wait_for grep -q "can be read and changed on the way" "$BATS_TEST_TMPDIR/open.err"
 }
 
 # bats test_tags=full
