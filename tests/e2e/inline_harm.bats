@@ -76,7 +76,7 @@ jumped() {
 
 # storm_by SOURCE: allocations and releases, seen or lost, of more threads than have places, in $calls
 storm_by() {
-	traced -q -b "$1" --no-scan -d 0 -- "$T/storm" 0 0 8300
+	traced -q -b "$1" --no-scan -d 0 -- "$T/storm" 0 0 16600
 	calls=$(field ' | [.totals.allocs + .lost.allocs, .totals.frees + .lost.frees, .lost.other] | @text')
 }
 

@@ -44,8 +44,9 @@ void helper_process_end(pid_t pid, int fd, const u32 *outlives)
 	ssize_t len = 1;
 	char byte;
 
-	/* There may be copies of @fd. */
-	shutdown(fd, SHUT_WR);
+	/* There may be copies of @fd. If it cannot be told, it ends when heaptap ends and with it the copies. */
+	if (shutdown(fd, SHUT_WR))
+		return;
 	while (!__atomic_load_n(outlives, __ATOMIC_ACQUIRE) && (len > 0 || (len && errno == EINTR)))
 		len = recv(fd, &byte, sizeof(byte), 0);
 	if (!*outlives)
