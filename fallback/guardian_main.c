@@ -490,7 +490,8 @@ static void guardian_main_outlive(const struct guardian_start *s)
 
 void guardian_main(const struct guardian_start *start)
 {
-	int fds[] = { start->fd, !IS_AGENT && start->options.changer ? start->options.changer->end : -1 };
+	int fds[] = { ring_fd(start->ring), start->fd,
+		      !IS_AGENT && start->options.changer ? start->options.changer->end : -1 };
 	struct guarded *g = calloc(1, sizeof(*g));
 	const struct tracer_host host = { g,
 					  guardian_main_record,
@@ -503,9 +504,10 @@ void guardian_main(const struct guardian_start *start)
 	if (!g)
 		_exit(1);
 	g->start = *start;
-	helper_process_keep(fds, IS_AGENT ? 1 : ARRAY_SIZE(fds), true);
-	g->start.fd = fds[0];
-	g->start.end = fds[1];
+	helper_process_keep(fds, ARRAY_SIZE(fds) - IS_AGENT, true);
+	ring_set_fd(start->ring, fds[0]);
+	g->start.fd = fds[1];
+	g->start.end = fds[2];
 	guardian_main_settle(g->start.fd);
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
@@ -525,8 +527,7 @@ void guardian_main(const struct guardian_start *start)
 	tracer_free(g->tracer);
 	g->start.state->is_out_of_time = is_out_of_time;
 	if (is_out_of_time)
-		fprintf(stderr,
-			"heaptap: ptrace: the limit of CPU time (ulimit -t) is reached: tracing has ended\n");
+		fprintf(stderr, "heaptap: the limit of CPU time (ulimit -t) is reached: tracing has ended\n");
 	if (!IS_AGENT && g->start.options.changer)
 		guardian_main_outlive(&g->start);
 	_exit(0);

@@ -122,6 +122,11 @@ int ring_fd(const struct ring *r)
 	return r->fd;
 }
 
+void ring_set_fd(struct ring *r, int fd)
+{
+	r->fd = fd;
+}
+
 void ring_quiet(struct ring *r)
 {
 	u64 nr;

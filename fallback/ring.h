@@ -22,6 +22,9 @@ void ring_wake(struct ring *r);
 /* Readable when the reader was woken. */
 int ring_fd(const struct ring *r);
 
+/* In this process, that descriptor has the number @fd now. */
+void ring_set_fd(struct ring *r, int fd);
+
 /* The position behind the last record that is there now. */
 size_t ring_end(const struct ring *r);
 

@@ -42,6 +42,20 @@ refuses() {
 	jq -e 'any(.processes[0].stacks[].frames[]; .function == "main")' "$report"
 }
 
+@test "agent: as typed, with 0 to 3 descriptors beside the standard ones: run, serve" {
+	SOCKET=$BATS_TEST_TMPDIR/net/s
+	mkdir -m 700 "${SOCKET%/*}"
+	for n in {0..3}; do
+		run with_descriptors "$n" "$agent" run "$T/leak"
+		[[ $output == *"in 32 blocks"*"lost        nothing"* ]] || { echo "$n: $output"; return 1; }
+		start_as serve with_descriptors "$n" "$agent" serve --wait --listen "unix:$SOCKET" -- "$T/leak"
+		wait_for test -S "$SOCKET"
+		run with_descriptors "$n" "$HEAPTAP" connect --sysroot / "unix:$SOCKET"
+		[[ $output == *"in 32 blocks"*"lost        nothing"* ]] || { echo "$n: $output"; return 1; }
+		ended "$PID" 0
+	done
+}
+
 @test "agent: a program runs as another user, with the groups of that user" {
 	"$agent" run -q --no-scan -u nobody -o "$report" -- id >"$BATS_TEST_TMPDIR/out"
 	[ "$(cat "$BATS_TEST_TMPDIR/out")" = "$(id nobody)" ]

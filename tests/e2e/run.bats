@@ -134,6 +134,24 @@ told_static() {
 	[[ $stderr == *load_settings* && $stderr == *open_session* && $stderr == *remember* ]]
 }
 
+# A helper gives descriptors fixed numbers, which others of heaptap's may have.
+# bats test_tags=core,ptrace,inline
+@test "run, attach: as typed, with 0 to 3 descriptors beside the standard ones (A22, E5)" {
+	stepping
+	for n in {0..3}; do
+		run with_descriptors "$n" "$HEAPTAP" run "$T/leak"
+		[[ $status -eq 0 && $output == *"in 32 blocks"*"lost        nothing"* ]] || { echo "$n: $output"; return 1; }
+		start_as heaptap with_descriptors "$n" "$HEAPTAP" attach --max-pause 60s "$TARGET"
+		TAP=$PID
+		wait_for is_tracing "$TAP"
+		step "alloc 100 48"
+		step "free 100"
+		kill -INT "$TAP"
+		ended "$TAP" 0
+		grep -q 'allocated .* in 100 blocks' "$BATS_TEST_TMPDIR/heaptap.out" || { cat "$BATS_TEST_TMPDIR/heaptap.out"; return 1; }
+	done
+}
+
 @test "run: stdin is the program's" {
 	run --separate-stderr "$HEAPTAP" run -- cat <<<"hello, cat"
 	[ "$output" = "hello, cat" ]

@@ -54,7 +54,25 @@ STARTED=()
 
 # start COMMAND...: in the background, output to $BATS_TEST_TMPDIR/NAME.out and .err; its pid is in $PID
 start() {
-	local name=${1##*/}
+	start_as "${1##*/}" "$@"
+	# On a busy machine the child is this shell for a while.
+	until has_executed "$PID"; do nap 0.01; done
+}
+
+# with_descriptors N COMMAND...: become it, by `run` or in the background, with N descriptors beside the standard ones; bats
+# has more, a user's shell none
+with_descriptors() {
+	local n=$1 fd
+	shift
+	for fd in /proc/self/fd/*; do [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"; done
+	for ((fd = 3; fd < 3 + n; fd++)); do eval "exec $fd</dev/null"; done
+	exec "$@"
+}
+
+# start_as NAME COMMAND...: that, with $NAME.out and $NAME.err; it may not have executed its program yet
+start_as() {
+	local name=$1
+	shift
 	# An earlier program of this name may have left output.
 	: >"$BATS_TEST_TMPDIR/$name.out"
 	: >"$BATS_TEST_TMPDIR/$name.err"
@@ -64,8 +82,6 @@ start() {
 	PID=$!
 	set +m
 	STARTED+=("$PID")
-	# On a busy machine the child is this shell for a while.
-	until has_executed "$PID"; do nap 0.01; done
 }
 
 # nap SECONDS: no program is started

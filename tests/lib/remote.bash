@@ -14,20 +14,6 @@ own_libc() {
 	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/libc
 }
 
-# start_as NAME COMMAND...: like start, with output to NAME.out and NAME.err
-start_as() {
-	local name=$1
-	shift
-	# An earlier program of this name may have left output.
-	: >"$BATS_TEST_TMPDIR/$name.out"
-	: >"$BATS_TEST_TMPDIR/$name.err"
-	set -m
-	"$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
-	PID=$!
-	set +m
-	STARTED+=("$PID")
-}
-
 # is_listening: serve listens at the socket, or has ended
 is_listening() { gone "$SERVE" || grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/serve.err"; }
 

@@ -122,7 +122,7 @@ void helper_process_keep(int *fds, int nr, bool has_messages)
 {
 	int null;
 
-	/* The agent keeps a single one. */
+	/* The agent makes them in this order. */
 	for (int i = 0; !IS_AGENT && i < nr; i++)
 		fds[i] = move_behind(fds[i], fds, nr);
 	for (int i = 0; i < nr; i++) {

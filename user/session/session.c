@@ -197,8 +197,8 @@ void session_read_maps(struct session *s, struct process *p)
 	if (changed >= 0 || changed == -ESRCH)
 		return;
 	p->lost.nr_unplaced++;
-	warn("PID %d: cannot update its mappings or probes: %s: calls in new libraries are not seen",
-	     p->target->pid, strerror(-changed));
+	warn("PID %d: cannot update its mappings or probes: %s: new libraries are not seen", p->target->pid,
+	     strerror(-changed));
 }
 
 static int session_on_stack(struct session *s, struct process *p, const struct event_header *rec)

@@ -92,7 +92,7 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	}
 	if (p->lost.nr_unplaced) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
-			 "its probes could not be placed: a message at the beginning says why");
+			 "its probes could not be placed: see the first messages");
 		return NULL;
 	}
 	kind = kind_of(&f);
