@@ -150,4 +150,9 @@ refuses() {
 	"$agent" run -q --no-scan -o "$report" -- "$T/marked-32" sections >"$BATS_TEST_TMPDIR/out"
 	nothing_lost
 	[ "$(jq -r '[.marks[].name] | unique | length' "$report")" -gt 1 ]
+	stepping
+	run "$agent" attach "$TARGET"
+	[[ $status -eq 3 && $output == *"is a 64-bit program: it needs a 64-bit heaptap" ]]
+	run "$agent" run -- "$T/leak"
+	[[ $output == *"is a 64-bit program"*"not traced"* && $output != *"no leaks"* ]]
 }

@@ -45,6 +45,19 @@ static int target_refuse(int err, pid_t pid, const char *comm, const char *why)
 	return err;
 }
 
+/* A 32-bit program gets no registers of a 64-bit one by ptrace, and cannot name its addresses. */
+static int target_read_word(struct target *t)
+{
+	int err = proc_is_32bit(&t->is_32bit, t->pid);
+
+	if (err)
+		debug("target: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));
+	else if (sizeof(long) == sizeof(u32) && !t->is_32bit)
+		return target_refuse(-EOPNOTSUPP, t->pid, t->comm,
+				     "is a 64-bit program: it needs a 64-bit heaptap");
+	return 0;
+}
+
 /* Open a process descriptor, close-on-exec. -ESRCH, or another -errno if the kernel has no such call. */
 static int open_pidfd(pid_t pid)
 {
@@ -130,10 +143,7 @@ static int read_identity(struct target *t)
 		return target_refuse(
 			-EINVAL, t->pid, t->comm,
 			"runs the code of another program by itself and would take probes for a part of it");
-	err = proc_is_32bit(&t->is_32bit, t->pid);
-	if (err)
-		debug("target: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));
-	return 0;
+	return target_read_word(t);
 }
 
 int target_new(struct target **out, pid_t pid)
@@ -205,9 +215,7 @@ static int read_program(struct target *t)
 		return err;
 	if (err)
 		t->exe = strdup("");
-	if (proc_is_32bit(&t->is_32bit, t->pid))
-		debug("target: PID %d: ELF class unknown", t->pid);
-	return t->exe ? 0 : -ENOMEM;
+	return t->exe ? target_read_word(t) : -ENOMEM;
 }
 
 int target_new_child(struct target **out, const struct target *parent, pid_t pid, bool is_copy)
