@@ -167,6 +167,10 @@ breakpoints_left() {
 	"$HEAPTAP" doctor --json "$TARGET" >"$out"
 	jq -e --argjson h "$TAP" '.breakpoints | .heaptap_pid == $h and .processes[0].left_behind == false' "$out"
 	detach
+	attached -b inline --no-scan "$TARGET"
+	"$HEAPTAP" doctor --json "$TARGET" >"$out"
+	jq -e --argjson h "$TAP" '.breakpoints.heaptap_pid == $h and (.help | any(contains("attach --mmap")) | not)' "$out"
+	detach
 	untouched "$TARGET"
 	"$HEAPTAP" doctor --json "$TARGET" >"$out"
 	jq -e '.breakpoints == { processes_read: 1, processes_unread: 0, heaptap_pid: null, processes: [] }' "$out"

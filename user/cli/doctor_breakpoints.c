@@ -174,7 +174,7 @@ static pid_t find_tracing_heaptap(void)
 	if (proc_all(&pids, &nr))
 		return 0;
 	for (size_t i = 0; i < nr; i++)
-		if (!proc_read_stat(&stat, pids[i]) && !strcmp(stat.comm, KEEPER_COMM))
+		if (!proc_read_stat(&stat, pids[i]) && link_keeper_is(stat.comm))
 			return stat.ppid > 1 ? stat.ppid : pids[i];
 	return 0;
 }

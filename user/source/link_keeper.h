@@ -13,11 +13,19 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "user/lib/types.h"
 
 /* Names of the keeper without and with a changer; the kernel keeps 15 bytes. */
 #define KEEPER_COMM	 "links-of-heapta"
 #define KEEPER_COMM_CODE "keeper-of-heapt"
+
+/* Is @comm one of these? */
+static inline bool link_keeper_is(const char *comm)
+{
+	return !strcmp(comm, KEEPER_COMM) || !strcmp(comm, KEEPER_COMM_CODE);
+}
 
 enum { KEEPER_MAX_PLACES = 8192, KEEPER_MAX_WARDS = 4096 };
 

@@ -104,7 +104,7 @@ static bool is_keeper_there(const struct mapping_list *maps)
 	if (proc_all(&pids, &nr))
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		if (!proc_read_stat(&stat, pids[i]) && !strcmp(stat.comm, KEEPER_COMM) &&
+		if (!proc_read_stat(&stat, pids[i]) && link_keeper_is(stat.comm) &&
 		    (!maps || keeper_holds(pids[i], maps)))
 			return true;
 	return false;
