@@ -279,13 +279,21 @@ static int verdict_leaks(struct report_verdict *v, const struct report *r, const
 	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_lost);
 }
 
+/* Were allocations lost, or can they be among what was lost? */
+static bool verdict_lacks_blocks(const struct report_process *p)
+{
+	const struct losses lost = report_losses(p);
+
+	return lost.allocs || lost.other > lost.abandoned;
+}
+
 /* Nothing is definitely lost. Say what else may be lost, so that nobody takes a doubt for an all-clear. */
 static int verdict_none(struct report_verdict *v, const struct report *r, const struct report_process *p,
 			const struct report_row *rows, size_t nr)
 {
 	const struct scan_sum *possible = &leaks_all(p->leaks)->of[SCAN_POSSIBLE];
 	const struct scan_sum *unsure = &leaks_all(p->leaks)->of[SCAN_UNSURE];
-	bool has_lost = !IS_AGENT && !leaks_by_books(p->leaks) && report_losses(p).allocs;
+	bool has_lost = !IS_AGENT && !leaks_by_books(p->leaks) && verdict_lacks_blocks(p);
 	int err = 0;
 
 	verdict_add(v, possible->blocks || unsure->blocks ? "no definite leaks" : "no leaks");
@@ -413,7 +421,9 @@ static int verdict_add_live(struct report_verdict *v, const struct report *r, co
 			    estimate_count(p->heap, totals.live_blocks).text,
 			    totals.live_blocks == 1 ? "" : "s");
 	else if (!p->target->is_started && !totals.allocs)
-		verdict_add(v, "; nothing was allocated since the attach");
+		verdict_add(v, !IS_AGENT && verdict_lacks_blocks(p)
+				       ? "; no allocation was seen"
+				       : "; nothing was allocated since the attach");
 	else
 		verdict_add(v, "; nothing is live");
 	if (IS_AGENT || p->leaks || has_growth || !totals.live_blocks)
