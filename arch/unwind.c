@@ -46,8 +46,7 @@ static const struct unwind_arch arches[] = {
 	  .signal_pc = 8,
 	  .signal_fp = -40,
 	  .signal_sp = 160,
-	  .signal_code_size = 9,
-	  .signal_code = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } }, /* mov $15,%rax; syscall */
+	  .signal_code = 0x0f0000000fc0c748 }, /* mov $15,%rax; syscall */
 	{ .machine = EM_386,
 	  .is_call = is_call_x86,
 	  .word_size = 4,
@@ -57,10 +56,9 @@ static const struct unwind_arch arches[] = {
 	  .signal_pc = 28,
 	  .signal_fp = -4,
 	  .signal_sp = 188,
-	  .signal_code_size = 7,
-	  .signal_code = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 }, /* mov $173,%eax; int $0x80 */
-	  .coroutine_code_size = 8, /* glibc: lea (%esp,%ebx,4),%esp; cmpl $0,(%esp); je */
-	  .coroutine_code = { 0x8d, 0x24, 0x9c, 0x83, 0x3c, 0x24, 0, 0x74 } },
+	  .signal_code_unused = 8,
+	  .signal_code = 0x80cd000000adb8,	  /* mov $173,%eax; int $0x80 */
+	  .coroutine_code = 0x7400243c839c248d }, /* glibc: lea (%esp,%ebx,4),%esp; cmpl $0,(%esp); je */
 #endif
 #ifdef HAS_AARCH64
 	{ .machine = EM_AARCH64,
@@ -74,8 +72,7 @@ static const struct unwind_arch arches[] = {
 	  .signal_fp = -16,
 	  .signal_lr = -8,
 	  .signal_sp = 560, /* siginfo 128, ucontext's head 176, fault address 8, 31 registers */
-	  .signal_code_size = 8,
-	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
+	  .signal_code = 0xd4000001d2801168, /* mov x8, #139; svc #0 */
 	  .is_signal_cfi_partial = true },
 #endif
 #ifdef HAS_ARM

@@ -202,10 +202,11 @@ static bool stack_read_code(u64 from, u64 *code)
 	return true;
 }
 
-WALK_STEP bool code_before(u64 pc, u64 *code)
+WALK_STEP bool code_before(struct walk *w, u64 pc, u64 *code)
 {
 	u64 in_page = pc & (PIECE_PAGE - 1);
 
+	(void)w;
 	if (stack_read_code(pc - sizeof(*code), code))
 		return true;
 	if (in_page >= sizeof(*code) || !stack_read_code(pc - in_page, code))
@@ -214,10 +215,11 @@ WALK_STEP bool code_before(u64 pc, u64 *code)
 	return true;
 }
 
-WALK_STEP u64 code_at(u64 pc)
+WALK_STEP u64 code_at(struct walk *w, u64 pc)
 {
 	u64 code;
 
+	(void)w;
 	return stack_read_code(pc, &code) ? code : 0;
 }
 
