@@ -2,6 +2,7 @@
 /* Properties of a CPU for unwinding: DWARF numbers of registers, and signal frames. */
 #pragma once
 
+#include "arch/native.h"
 #include "user/lib/types.h"
 
 struct unwind_arch {
@@ -28,6 +29,22 @@ struct unwind_arch {
 	bool (*is_call)(u64 code);
 	bool is_signal_cfi_partial; /* the call frame information does not describe the registers; signal_sp does */
 };
+
+/* Properties that are constants where the build has only x86 or no PowerPC. */
+static inline bool unwind_has_link(const struct unwind_arch *arch)
+{
+	return HAS_LINK_CPUS && arch->has_link;
+}
+
+static inline bool unwind_has_back_chain(const struct unwind_arch *arch)
+{
+#ifdef HAS_POWERPC
+	return arch->has_back_chain;
+#else
+	(void)arch;
+	return false;
+#endif
+}
 
 /* NULL for a CPU whose call frame information is not followed. @word_size: bytes of an address. */
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size);

@@ -24,7 +24,7 @@ struct unwind_walk {
 #define WALK_NOTE_LINK(f, member, value) ((void)(f))
 #define WALK_STEP			 static
 #define WALK_CALL			 static
-#define HAS_LINK			 (w->arch->has_link)
+#define HAS_LINK			 unwind_has_link(w->arch)
 #define CODE_ADDRESS(addr)		 (w->u->address_mask ? (addr)&w->u->address_mask : (addr))
 #define SIGNAL_PC_OFFSET(word)		 ((u64)w->arch->signal_pc)
 #define SIGNAL_FP_OFFSET(word)		 ((u64)w->arch->signal_fp)
@@ -142,7 +142,7 @@ static int unwind_step(struct unwind_walk *w)
 
 	if (!unwind_rule(w->u, w->pc - 1, &rule))
 		return STACK_UNMAPPED;
-	return w->arch->has_back_chain ? step_chain(w) : step_by_rule(w, w, w->u, rule);
+	return unwind_has_back_chain(w->arch) ? step_chain(w) : step_by_rule(w, w, w->u, rule);
 }
 
 size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, taddr_t *ips, size_t max,
@@ -156,7 +156,7 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 				 .lr = regs->lr,
 				 .word = u->arch->word_size,
 				 .has_fp = true,
-				 .has_lr = u->arch->has_link };
+				 .has_lr = unwind_has_link(u->arch) };
 	size_t nr = 0;
 
 	for (;;) {
