@@ -226,7 +226,7 @@ check_tags() {
 # A static function is found by its name: it has more than one word, and no more than two files have the same one. Two files
 # that stand for each other, as arch/ has them, share the names of the room call/.
 check_static_names() {
-	printf '%s\n' "${sources[@]}" | grep -E '^(user|fallback|inline)/.*\.c$' | grep -v '^user/agent/' | xargs awk '
+	printf '%s\n' "${sources[@]}" | grep -E '^(user|fallback|inline)/.*\.[ch]$' | grep -v '^user/agent/' | xargs awk '
 	/^static / && !/;[ \t]*$/ {
 		gsub(/__attribute__[ \t]*\(\(.*\)\)|__printf\([0-9, ]*\)/, "")
 		if (!match($0, /[a-z_0-9]+\(/) || substr($0, 1, RSTART) ~ /=/)
