@@ -44,7 +44,7 @@ bpf/event.h: user/lib bpf/stack_id.h
 bpf/thread_stop.h: user/lib
 call: user/lib bpf/event.h
 bpf: user/lib call vmlinux
-arch: user/lib
+arch: user/lib vmlinux/x86_64/walk_cpu.h vmlinux/aarch64/walk_cpu.h
 fallback: user/lib arch bpf call
 inline: user/lib bpf call vmlinux/x86_64/walk_cpu.h vmlinux/aarch64/walk_cpu.h
 user/target: user/lib bpf call
