@@ -117,12 +117,19 @@ PIECE_FLAGS = -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack
                -fno-asynchronous-unwind-tables -mgeneral-regs-only \
                $(if $(IS_X86),-fcf-protection=none $(shell $(CC) $(PIECE_GCC) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_GCC)), \
                -mbranch-protection=none -mno-outline-atomics -ffixed-x18)
-PIECE_SRCS := inline/entry_$(ARCH).S inline/piece.c inline/stack.c
-$(O)/inline/piece.bin: $(PIECE_SRCS) inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/$(ARCH)/*.h)
+define COMPILE_PIECE
 	@mkdir -p $(@D)
+	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -MMD -MP -c -o $@ $<
+endef
+$(O)/inline/%.o: inline/%.c
+	$(COMPILE_PIECE)
+$(O)/inline/%.o: inline/%.S
+	$(COMPILE_PIECE)
+
+PIECE_OBJS := $(patsubst %,$(O)/inline/%.o,entry_$(ARCH) piece stack)
+$(O)/inline/piece.bin: inline/piece.lds $(PIECE_OBJS)
 	@echo "  PIECE   $@"
-	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
-		-Wl,-T,inline/piece.lds -o $@.elf $(PIECE_SRCS)
+	$(Q)$(CC) $(ROOTFLAG) $(PIECE_FLAGS) -nostdlib -static -Wl,--build-id=none -Wl,-T,$< -o $@.elf $(PIECE_OBJS)
 	$(Q)$(shell $(CC) -print-prog-name=objcopy) -O binary -j .text $@.elf $@
 
 $(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(HAS_PIECE),$(O)/inline/piece.bin)

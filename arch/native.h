@@ -20,3 +20,10 @@
 #if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__)
 #define HAS_AARCH64
 #endif
+
+/* May a call leave its return address in a register? Of these CPUs only x86 has none for it. */
+#if !defined(ONLY_NATIVE_CPUS) || !(defined(__x86_64__) || defined(__i386__))
+#define HAS_LINK_CPUS 1
+#else
+#define HAS_LINK_CPUS 0
+#endif

@@ -5,107 +5,62 @@
 #include <elf.h>
 
 #include "arch/native.h"
+#include "arch/unwind_private.h"
 
-#ifdef HAS_X86
-/* A direct call (e8 and a distance), or an indirect one: ff, operation 2 in the next byte, and up to 5 bytes more. */
-static bool is_call_x86(u64 code)
-{
-	static const u8 starts[] = { 1, 2, 4, 5, 6 };
-	bool is_call = (code >> 24 & 0xff) == 0xe8;
-
-	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
-		is_call |= (code >> 8 * starts[i] & 0x38ff) == 0x10ff;
-	return is_call;
-}
-#endif
-
-#ifdef HAS_AARCH64
-/* bl, blr, and blr of a signed address. */
-static bool is_call_aarch64(u64 code)
-{
-	u32 insn = code >> 32;
-
-	return (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
-	       (insn & 0xfefff800) == 0xd63f0800;
-}
-#endif
-
-/*
- * The saved registers have the order of the kernel's struct sigcontext. x86_64 ends with rbp rbx rdx rax rcx rsp rip.
- * i386 has ebp esp ebx edx ecx eax trapno err eip. aarch64 has x0 to x30, sp, pc. The code is the rt_sigreturn of C
- * libraries (musl) and vDSOs that have no unwind information for it.
- */
-static const struct unwind_arch arches[] = {
-#ifdef HAS_X86
-	{ .machine = EM_X86_64,
-	  .is_call = is_call_x86,
-	  .word_size = 8,
-	  .sp = 7,
-	  .fp = 6,
-	  .ra = 16,
-	  .signal_pc = 8,
-	  .signal_fp = -40,
-	  .signal_sp = 160,
-	  .signal_code_size = 9,
-	  .signal_code = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } }, /* mov $15,%rax; syscall */
-	{ .machine = EM_386,
-	  .is_call = is_call_x86,
-	  .word_size = 4,
-	  .sp = 4,
-	  .fp = 5,
-	  .ra = 8,
-	  .signal_pc = 28,
-	  .signal_fp = -4,
-	  .signal_sp = 188,
-	  .signal_code_size = 7,
-	  .signal_code = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 }, /* mov $173,%eax; int $0x80 */
-	  .coroutine_code_size = 8, /* glibc: lea (%esp,%ebx,4),%esp; cmpl $0,(%esp); je */
-	  .coroutine_code = { 0x8d, 0x24, 0x9c, 0x83, 0x3c, 0x24, 0, 0x74 } },
-#endif
-#ifdef HAS_AARCH64
-	{ .machine = EM_AARCH64,
-	  .is_call = is_call_aarch64,
-	  .word_size = 8,
-	  .sp = 31,
-	  .fp = 29,
-	  .ra = 30,
-	  .has_link = true,
-	  .signal_pc = 8,
-	  .signal_fp = -16,
-	  .signal_lr = -8,
-	  .signal_sp = 560, /* siginfo 128, ucontext's head 176, fault address 8, 31 registers */
-	  .signal_code_size = 8,
-	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
-	  .is_signal_cfi_partial = true },
-#endif
 #ifdef HAS_ARM
-	/*
-	 * ARM code has no chain of frame pointers that code without information would keep. ARM uses two registers
-	 * for frames; the table has the one of Thumb code.
-	 */
-	{ .machine = EM_ARM, .word_size = 4, .sp = 13, .fp = 7, .ra = 14, .has_link = true },
+/*
+ * ARM code has no chain of frame pointers that code without information would keep. ARM uses two registers for frames;
+ * the table has the one of Thumb code.
+ */
+static const struct unwind_arch unwind_arm = {
+	.machine = EM_ARM, .word_size = 4, .sp = 13, .fp = 7, .ra = 14, .has_link = true
+};
 #endif
 #ifdef HAS_RISCV
-	{ .machine = EM_RISCV, .word_size = 8, .sp = 2, .fp = 8, .ra = 1, .has_link = true },
+static const struct unwind_arch unwind_riscv64 = {
+	.machine = EM_RISCV, .word_size = 8, .sp = 2, .fp = 8, .ra = 1, .has_link = true
+};
 #endif
 #ifdef HAS_MIPS
-	{ .machine = EM_MIPS, .word_size = 4, .sp = 29, .fp = 30, .ra = 31, .has_link = true },
+static const struct unwind_arch unwind_mipsel = {
+	.machine = EM_MIPS, .word_size = 4, .sp = 29, .fp = 30, .ra = 31, .has_link = true
+};
 #endif
 #ifdef HAS_POWERPC
-	{ .machine = EM_PPC,
-	  .word_size = 4,
-	  .sp = 1,
-	  .fp = 31,
-	  .ra = 65,
-	  .has_link = true,
-	  .has_back_chain = true },
+static const struct unwind_arch unwind_powerpc = { .machine = EM_PPC,
+						   .word_size = 4,
+						   .sp = 1,
+						   .fp = 31,
+						   .ra = 65,
+						   .has_link = true,
+						   .has_back_chain = true };
+#endif
+
+static const struct unwind_arch *const arches[] = {
+#ifdef HAS_X86
+	&unwind_x86_64,	 &unwind_i386,
+#endif
+#ifdef HAS_AARCH64
+	&unwind_aarch64,
+#endif
+#ifdef HAS_ARM
+	&unwind_arm,
+#endif
+#ifdef HAS_RISCV
+	&unwind_riscv64,
+#endif
+#ifdef HAS_MIPS
+	&unwind_mipsel,
+#endif
+#ifdef HAS_POWERPC
+	&unwind_powerpc,
 #endif
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(arches); i++)
-		if (arches[i].machine == machine && arches[i].word_size == word_size)
-			return &arches[i];
+		if (arches[i]->machine == machine && arches[i]->word_size == word_size)
+			return arches[i];
 	return NULL;
 }

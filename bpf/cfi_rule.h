@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One step up a call stack as a 32-bit rule. user/unwind/cfi.c packs it; bpf/ and fallback/unwind.c follow it. */
+/* One step up a call stack as a 32-bit rule. user/unwind/cfi.c packs it; bpf/walk_step.h follows it. */
 #pragma once
 
 #ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */

@@ -128,10 +128,11 @@ static __always_inline u32 find_rule(const struct unwind_map *m, u64 pc)
 	return shard->rows[first].rule;
 }
 
-static __always_inline bool code_before(u64 pc, u64 *code)
+static __always_inline bool code_before(struct walk *w, u64 pc, u64 *code)
 {
 	u64 in_page = pc & 4095;
 
+	(void)w;
 	if (!bpf_probe_read_user(code, sizeof(*code), (void *)(pc - sizeof(*code))))
 		return true;
 	/* The page before may not be mapped. */
@@ -141,9 +142,10 @@ static __always_inline bool code_before(u64 pc, u64 *code)
 	return true;
 }
 
-static __always_inline u64 code_at(u64 pc)
+static __always_inline u64 code_at(struct walk *w, u64 pc)
 {
 	u64 code;
 
+	(void)w;
 	return bpf_probe_read_user(&code, sizeof(code), (void *)pc) ? 0 : code;
 }

@@ -2,7 +2,7 @@
 /*
  * Walks a call stack by compiled call frame information. Most calls differ from the last call of their thread only in
  * the innermost frames. The walk takes the outer frames from the last stack if the words that they were read from have
- * not changed. fallback/unwind.c takes the same steps.
+ * not changed.
  *
  * This text is compiled into the BPF programs (bpf/unwind.bpf.h), and into the code that runs inside a target
  * (inline/stack.c). Only the functions of the adaptor, which the including file defines, read the target.
@@ -33,28 +33,37 @@
 #define WALK_FENCE()	   __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #endif
 
-/* The state of a walk that goes on. STEP_UNKNOWN: by step_unknown(), where WALK_UNKNOWN_APART is defined. */
-enum { STEP_ON = NR_STACK_ENDS, STEP_UNKNOWN };
+/* For bpf/walk_step.h. */
+#define WALK			    struct walk
+#define WALK_MAPS		    const struct unwind_maps
+#define WALK_NOTES		    struct walk_frame
+#define WALK_NOTE(f, member, value) ((f)->member = (value))
+#if HAS_LINK
+#define WALK_NOTE_LINK WALK_NOTE
+#else
+#define WALK_NOTE_LINK(f, member, value) ((void)(f))
+#endif
 
-/* The adaptor. The word of the target at @addr, false if it cannot be read. */
-WALK_STEP bool word_at(struct walk *w, u64 addr, u64 *word);
-/* The 8 bytes of code before @pc, as a number, those of a page that is not mapped 0; false if none can be read. */
-WALK_STEP bool code_before(u64 pc, u64 *code);
-/* The first bytes of the code at @pc; 0 = they cannot be read. */
-WALK_STEP u64 code_at(u64 pc);
-/* The rule for @pc, which lies in @m. */
+/* Distance of a slot below the caller's sp, in words. If it does not fit, the frame cannot be checked later. */
+WALK_STEP u16 slot_distance(const struct walk *w, struct walk_frame *f, u64 cfa, u64 slot)
+{
+	u64 words = (cfa - slot) >> (w->word == 4 ? 2 : 3);
+
+	if (words - 1 < 65535)
+		return words;
+	f->is_fixed = 1;
+	return 0;
+}
+
+#include "bpf/walk_step.h"
+
+/* The adaptor, beside word_at(), code_before(), code_at(), real_return(). The rule for @pc, which lies in @m. */
 WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc);
 /* Rules found before, left to this text unless WALK_KNOWS_RULES is defined. Where that of @pc is kept. */
 WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc);
 /* Is the rule of @pc there, by the mappings of @w? Then it is put into *@rule. */
 WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule);
 WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule);
-/*
- * Where the frame whose caller's stack pointer is @cfa returns to, if *@pc, which it has saved, is another address that
- * has taken the place of that one. False: nowhere. Left out unless WALK_KNOWS_RETURNS is defined; used only where a
- * call leaves its return address in a register.
- */
-WALK_STEP bool real_return(struct walk *w, u64 cfa, u64 *pc);
 /*
  * Are all words by which is_unchanged() judges as they were, without a look at each frame? And if not all are: the
  * number of outermost frames of the last stack whose words are. Left out unless WALK_KNOWS_WORDS is defined.
@@ -100,232 +109,24 @@ WALK_STEP bool holds_pc(const struct unwind_map *m, u64 pc)
 	return pc - m->start < m->end - m->start;
 }
 
-WALK_STEP u64 to_word(const struct walk *w, u64 value)
+WALK_STEP bool holds_code(const struct unwind_maps *maps, u64 pc)
 {
-	return w->word == 4 ? (u32)value : value;
+	return holds_pc(find_map(maps, pc), pc);
 }
 
-/* The frame of a signal handler: the interrupted registers are in a ucontext, and may be of another stack. */
-WALK_STEP int step_signal(struct walk *w, struct walk_frame *f, u32 rule)
-{
-	u64 at = w->sp + (s64)cfi_cfa_words(rule) * w->word;
-	u64 sp, pc, fp;
-
-	if (HAS_LINK && w->is_guessed)
-		return STACK_NO_INFO;
-	if (HAS_LINK && !word_at(w, at + SIGNAL_LR_OFFSET(w->word), &w->lr))
-		return STACK_UNREADABLE;
-	if (!word_at(w, at + SIGNAL_FP_OFFSET(w->word), &fp) || !word_at(w, at, &sp) ||
-	    !word_at(w, at + SIGNAL_PC_OFFSET(w->word), &pc))
-		return STACK_UNREADABLE;
-	f->is_fixed = 1;
-	w->sp = sp;
-	w->fp = fp;
-	w->pc = pc + 1;
-	w->has_fp = 1;
-	w->has_lr = HAS_LINK;
-	w->is_guessed = 0;
-	/* A jump to address 0 does not end the walk here: the next step ends, because no mapping contains 0. */
-	return STEP_ON;
-}
-
-/*
- * Is @pc the first byte of a function? The byte before @pc has no unwind information. No call returns to the first
- * byte: makecontext() has stored @pc as the return address of a coroutine's first function.
- */
-WALK_STEP bool is_function_start(const struct unwind_maps *maps, u64 pc)
+WALK_STEP bool has_rule_at(const struct unwind_maps *maps, u64 pc)
 {
 	const struct unwind_map *m = find_map(maps, pc);
 
 	return holds_pc(m, pc) && m->shard != NO_SHARD && cfi_kind(find_rule(m, pc)) != CFI_NONE;
 }
 
-/* Does a call instruction end at @pc? Then @pc is a return address, and not a word that looks like one. */
-WALK_CALL bool follows_call(u64 pc)
+WALK_STEP bool may_guess(struct walk *w, struct walk_frame *f)
 {
-	u64 code;
-
-	return code_before(pc, &code) && IS_CALL(code);
-}
-
-/* From a frame without unwind information: follow the chain of frame pointers, if fp looks like one. */
-WALK_STEP int step_guess(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
-{
-	u64 fp = w->fp, caller_fp, saved_pc, pc;
-
+	(void)w;
 	f->uses_fp = 1;
 	f->is_guessed = 1;
-	if (!fp && w->is_guessed)
-		return STACK_COMPLETE;
-	if (!w->has_fp || fp & (w->word - 1) || fp < w->sp || fp - w->sp > 16 << 20)
-		return STACK_NO_INFO;
-	if (!word_at(w, fp, &caller_fp) || !word_at(w, fp + w->word, &saved_pc))
-		return STACK_NO_INFO;
-	pc = CODE_ADDRESS(saved_pc);
-	if (!caller_fp && !pc)
-		return STACK_COMPLETE;
-	if (!pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
-		return STACK_NO_INFO;
-	/* The caller may use the register for something else. Then only the return address can confirm the frame. */
-	if (caller_fp && caller_fp <= fp && !follows_call(pc))
-		return STACK_NO_INFO;
-	f->fp_slot = 2;
-#if HAS_LINK
-	f->ra_slot = 1;
-	w->has_lr = 0;
-#endif
-	w->sp = fp + 2 * w->word;
-	w->fp = caller_fp;
-	w->pc = pc;
-	w->is_guessed = 1;
-	return STEP_ON;
-}
-
-WALK_STEP bool is_signal_code(const struct walk *w, u64 code)
-{
-	return code && (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word);
-}
-
-/* Can @pc be a return address: of a call, or of a signal handler? */
-WALK_CALL bool is_return_address(struct walk *w, u64 pc)
-{
-	return w && (follows_call(pc) || is_signal_code(w, code_at(pc)));
-}
-
-/* From a frame in code without unwind information. */
-WALK_CALL int step_unknown(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
-{
-	u64 code;
-
-	if (!w || !f || !maps)
-		return STACK_LIMIT;
-	/* Code to which handlers and coroutines return is recognized by its bytes, where nothing else marks it. */
-	code = code_at(w->pc);
-	if (is_signal_code(w, code))
-		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
-	if (code && code == COROUTINE_CODE(w->word))
-		return STACK_COMPLETE;
-	if (is_function_start(maps, w->pc) || maps->start_sp - w->sp <= CFI_START_BYTES)
-		return STACK_COMPLETE;
-	return step_guess(w, f, maps);
-}
-
-/* Distance of a slot below the caller's sp, in words. If it does not fit, the frame cannot be checked later. */
-WALK_STEP u16 slot_distance(const struct walk *w, struct walk_frame *f, u64 cfa, u64 slot)
-{
-	u64 words = (cfa - slot) >> (w->word == 4 ? 2 : 3);
-
-	if (words - 1 < 65535)
-		return words;
-	f->is_fixed = 1;
-	return 0;
-}
-
-/* Read the return address of the frame @f into *@pc. The fp of the caller is saved at @fp_at. */
-WALK_STEP int read_return(struct walk *w, struct walk_frame *f, u64 cfa, u64 fp_at, u32 rule, u64 *pc)
-{
-#if HAS_LINK
-	u32 save = cfi_save(rule);
-	u64 distance = (u64)cfi_save_words(rule) * w->word, at = cfa - distance;
-
-	if (save >= CFI_PAIR_AT_CFA)
-		at = fp_at + w->word;
-	else if (cfi_kind(rule) == CFI_SP_RA_AT_SP)
-		at = w->sp + distance;
-	/* An interrupted function need not have saved the link register. One that called another has. */
-	if (cfa < w->sp || (cfa == w->sp && !w->has_lr))
-		return STACK_NOT_GROWING;
-	if (save < CFI_RA_AT_CFA) {
-		if (!w->has_lr)
-			return STACK_NOT_GROWING;
-		f->is_fixed = 1;
-		*pc = CODE_ADDRESS(w->lr);
-		return STEP_ON;
-	}
-	if (!word_at(w, at, pc))
-		return STACK_UNREADABLE;
-	f->ra_slot = slot_distance(w, f, cfa, at);
-	*pc = CODE_ADDRESS(*pc);
-#ifdef WALK_KNOWS_RETURNS
-	if (*pc && !real_return(w, cfa, pc))
-		return STACK_UNREADABLE;
-#endif
-#else
-	(void)f;
-	(void)fp_at;
-	(void)rule;
-	if (!word_at(w, cfa - w->word, pc))
-		return STACK_UNREADABLE;
-	if (cfa <= w->sp)
-		return STACK_NOT_GROWING;
-#endif
-	return STEP_ON;
-}
-
-/* From the frame @f, whose registers are in @w, to its caller's frame, by @rule. */
-WALK_STEP int step_frame(struct walk *w, struct walk_frame *f, u32 rule)
-{
-	u32 kind = cfi_kind(rule), save = cfi_save(rule);
-	bool is_fp = kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
-	u64 base = is_fp ? w->fp : w->sp;
-	u64 cfa = base + (s64)cfi_cfa_words(rule) * w->word;
-	u64 caller_fp = w->fp, at = 0, pc;
-	int end;
-
-	f->uses_fp = is_fp;
-	if (is_fp && !w->has_fp)
-		return STACK_UNSUPPORTED;
-	/*
-	 * With a link register, frame records lie below the rest of a frame: after a step by frame pointer the exact
-	 * sp of this frame is not known.
-	 */
-	if (HAS_LINK && !is_fp && w->is_guessed)
-		return STACK_NO_INFO;
-	if (kind == CFI_PLT) {
-		if (((w->pc - 1) & 15) >= cfi_save_words(rule))
-			cfa += w->word;
-		save = CFI_SAME;
-	}
-	if (kind >= CFI_DEREF_SP) {
-		at = cfa;
-		if (!word_at(w, at, &cfa))
-			return STACK_UNREADABLE;
-		if (kind == CFI_DEREF_SP_WORD || kind == CFI_DEREF_FP_WORD) {
-			cfa += w->word;
-			f->cfa_extra = 1;
-		}
-		f->cfa_slot = slot_distance(w, f, cfa, at);
-	}
-	cfa = to_word(w, cfa);
-	if (save == CFI_FP_AT_CFA || save == CFI_FP_AT_BASE || (HAS_LINK && save >= CFI_PAIR_AT_CFA)) {
-		bool is_at_base = save == CFI_FP_AT_BASE || (HAS_LINK && save == CFI_PAIR_AT_BASE);
-
-		at = is_at_base ? base + (u64)cfi_save_words(rule) * w->word
-				: cfa - (u64)cfi_save_words(rule) * w->word;
-		if (!word_at(w, at, &caller_fp))
-			return STACK_UNREADABLE;
-		f->fp_slot = slot_distance(w, f, cfa, at);
-	}
-	end = read_return(w, f, cfa, at, rule, &pc);
-	if (end != STEP_ON)
-		return end;
-	/* After a step by frame pointer sp may be wrong, if the frame was realigned. Check what was read there. */
-	if (w->is_guessed && !is_fp && !is_return_address(w, pc))
-		return STACK_NO_INFO;
-	w->sp = cfa;
-	w->pc = pc;
-	w->fp = caller_fp;
-	w->has_lr = 0;
-	if (save == CFI_FP_LOST || (HAS_LINK && save == CFI_RA_AT_CFA_FP_LOST)) {
-		w->has_fp = 0;
-		f->fp_slot = 0;
-	} else if (f->fp_slot) {
-		w->has_fp = 1;
-	}
-	w->is_guessed = 0;
-	/* No frame of the last stack lies beyond the outermost one, so a later walk cannot check its return address. */
-	f->is_fixed |= !pc;
-	return pc ? STEP_ON : STACK_COMPLETE;
+	return true;
 }
 
 #ifndef WALK_KNOWS_RULES
@@ -397,22 +198,7 @@ WALK_STEP int walk_step(struct walk *w, const struct unwind_maps *maps)
 	end = rule_at(w, maps, w->pc, &rule);
 	if (end != STEP_ON)
 		return end;
-	switch (cfi_kind(rule)) {
-	case CFI_NONE:
-#ifdef WALK_UNKNOWN_APART
-		return STEP_UNKNOWN;
-#else
-		return step_unknown(w, f, maps);
-#endif
-	case CFI_OUTERMOST:
-		return STACK_COMPLETE;
-	case CFI_UNSUPPORTED:
-		return STACK_UNSUPPORTED;
-	case CFI_SIGNAL:
-		return step_signal(w, f, rule);
-	default:
-		return step_frame(w, f, rule);
-	}
+	return step_by_rule(w, f, maps, rule);
 }
 
 #ifndef WALK_KEEPS_MORE

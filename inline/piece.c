@@ -94,7 +94,7 @@ static bool call_is_trampoline(const struct call *c, u64 ret)
 static const struct call_probe *call_probe_at(const struct call *c, u32 index)
 {
 	(void)c;
-	return index < PIECE_MAX_PROBES ? &shared()->probes[index].call : NULL;
+	return index < PIECE_MAX_PROBES ? &region_shared()->probes[index].call : NULL;
 }
 
 /* A call ends: note the sampled block that it leaves, before the program has that. False: there is no room for it. */
@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	struct piece_record *rec = &r->records[written % PIECE_RING_RECORDS];
 
 	(void)t;
-	if ((ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END) && shared()->sample_bytes &&
+	if ((ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END) && region_shared()->sample_bytes &&
 	    !note_sampled(ev))
 		return false;
 	__atomic_store_n(&r->is_telling, 1, __ATOMIC_RELAXED);
@@ -161,7 +161,7 @@ static inline u64 hook_take_stack(struct piece_walk *walk, struct piece_ring *r,
 
 	/* After the end of the trace there is no room for a stack, and no call that needs it. */
 	if (id == STACK_LOST && is_on())
-		add_loss(&shared()->lost_stacks);
+		add_loss(&region_shared()->lost_stacks);
 	return id;
 }
 
@@ -183,11 +183,11 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 	(void)t;
 	(void)c;
 	if (loss == CALL_LOSS_ALLOC)
-		add_losses(&shared()->lost_allocs, nr);
+		add_losses(&region_shared()->lost_allocs, nr);
 	else if (loss == CALL_LOSS_FREE)
-		add_losses(&shared()->lost_frees, nr);
+		add_losses(&region_shared()->lost_frees, nr);
 	else
-		add_losses(&shared()->abandoned, nr);
+		add_losses(&region_shared()->abandoned, nr);
 }
 
 /* The thread in @place, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
@@ -210,7 +210,7 @@ static inline __attribute__((always_inline)) void hook_begin(struct piece_hook *
 static __attribute__((noinline)) void renew_place(const struct piece_hook *h, struct piece_place *place)
 {
 	if (h->ring->is_telling && !place->thread.calls.nr)
-		add_loss(&shared()->abandoned);
+		add_loss(&region_shared()->abandoned);
 	h->ring->is_telling = 0;
 	life_end(piece_call_of(h), &place->thread.calls);
 	memset(&place->thread.calls, 0, sizeof(place->thread.calls));
@@ -398,7 +398,7 @@ static inline __attribute__((always_inline)) bool enter_inner(const struct piece
 {
 	const struct call_probe *probe = &piece_shapes[shape];
 	struct inflight_level *l = &t->calls.levels[0];
-	u64 outer = shared()->probes[l->probe % PIECE_MAX_PROBES].shape;
+	u64 outer = region_shared()->probes[l->probe % PIECE_MAX_PROBES].shape;
 
 	if (t->calls.nr != 1 || t->calls.nr_held || l->nr_inner || shape == SHAPE_NEW ||
 	    !life_is_nested(piece_call_of(h), l, h->sp, h->ret, index))
@@ -491,8 +491,8 @@ static inline __attribute__((always_inline)) u64 leave_plain(const struct piece_
 	t = plain_begin(&h, slot, regs, sp, 0);
 	pending = &t->pending[0];
 	l = &t->calls.levels[0];
-	p = &shared()->probes[pending->probe % PIECE_MAX_PROBES];
-	outer = &shared()->probes[l->probe % PIECE_MAX_PROBES];
+	p = &region_shared()->probes[pending->probe % PIECE_MAX_PROBES];
+	outer = &region_shared()->probes[l->probe % PIECE_MAX_PROBES];
 	if (t->nr_pending == 1 && t->calls.nr == 1 && !t->calls.nr_held && pending->sp == sp &&
 	    pending->ret != (u64)(uintptr_t)piece_returned && p->shape == SHAPE_MALLOC &&
 	    !read_byte(&l->keeper) && read_byte(&l->state) == LEVEL_BUSY) {
@@ -513,7 +513,7 @@ static inline __attribute__((always_inline)) u64 leave_plain(const struct piece_
 
 static bool is_seen(void)
 {
-	return is_on() && !shared()->is_paused;
+	return is_on() && !region_shared()->is_paused;
 }
 
 /* Apart, so that none needs the stack that another one needs. */
@@ -526,7 +526,7 @@ static __attribute__((noinline)) void begin_alloc(const struct piece_hook *h, st
 static __attribute__((noinline)) void begin_free(const struct piece_hook *h, struct inflight *calls,
 						 u32 index, const struct call_probe *p)
 {
-	life_enter_free(piece_call_of(h), calls, index, p, shared()->has_free_stacks);
+	life_enter_free(piece_call_of(h), calls, index, p, region_shared()->has_free_stacks);
 }
 
 static __attribute__((noinline)) void end_call(const struct piece_hook *h, struct inflight *calls, u32 index,
@@ -570,9 +570,9 @@ static void count_lost(const struct piece_regs *regs)
 		return;
 	}
 	if (kind == PIECE_ALLOC)
-		add_loss(&shared()->lost_allocs);
+		add_loss(&region_shared()->lost_allocs);
 	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))
-		add_loss(&shared()->lost_frees);
+		add_loss(&region_shared()->lost_frees);
 }
 
 /* As enter_any(), of a hook that has @place. */
@@ -598,12 +598,12 @@ static __attribute__((noinline)) bool enter_held(struct piece_place *place, stru
 /* Will this call, which no other one has made, have its stack taken? */
 static bool wants_stack(const struct piece_regs *regs)
 {
-	const struct piece_probe *p = regs_probe(regs);
-	u32 kind = regs_kind(regs);
+	u32 kind = regs_kind(regs), old_arg = regs_probe(regs)->call.old_arg;
 
-	if (kind > PIECE_FREE || (kind == PIECE_FREE && !shared()->has_free_stacks) || !shared()->depth)
+	if (kind > PIECE_FREE || (kind == PIECE_FREE && !region_shared()->has_free_stacks) ||
+	    !region_shared()->depth)
 		return false;
-	return kind == PIECE_ALLOC || (p->call.old_arg && regs_arg(regs, p->call.old_arg));
+	return kind == PIECE_ALLOC || (old_arg && regs_arg(regs, old_arg));
 }
 
 /*
@@ -621,8 +621,8 @@ static __attribute__((noinline)) bool enter_any_part(struct piece_regs *regs, u3
 		count_lost(regs);
 		return false;
 	}
-	hook_begin(h, place, &shared()->rings[at], regs, regs_entry_sp(regs), regs_probe(regs)->ip);
-	h->has_stacks = shared()->depth && choice != CALL_OLD;
+	hook_begin(h, place, &region_shared()->rings[at], regs, regs_entry_sp(regs), regs_probe(regs)->ip);
+	h->has_stacks = region_shared()->depth && choice != CALL_OLD;
 	place->thread.calls.choice = choice;
 	place->thread.calls.distance = sample_last_distance();
 	if (is_left)
@@ -689,7 +689,7 @@ static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, 
 static __attribute__((noinline)) bool wait_at_end(void)
 {
 	struct piece_wait w = wait_begin();
-	u32 *end = &shared()->end, watched = PIECE_END_WATCHED;
+	u32 *end = &region_shared()->end, watched = PIECE_END_WATCHED;
 
 	if (__atomic_compare_exchange_n(end, &watched, PIECE_ENDS, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		while (__atomic_load_n(end, __ATOMIC_RELAXED) == PIECE_ENDS && wait_goes_on(&w))
@@ -711,7 +711,7 @@ bool piece_enter(struct piece_regs *regs)
 		sample_go_on();
 		return false;
 	}
-	if (shared()->sample_bytes && regs_kind(regs) != PIECE_END) {
+	if (region_shared()->sample_bytes && regs_kind(regs) != PIECE_END) {
 		choice = sample_choose(regs);
 		if (choice == CALL_NONE)
 			return false;
@@ -730,7 +730,7 @@ bool piece_enter(struct piece_regs *regs)
 static void inline_piece_leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs,
 			       bool is_left)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 	u32 probe = (u32)pending->probe % PIECE_MAX_PROBES;
 	const struct piece_probe *p = &s->probes[probe];
 	struct piece_place *place = place_at(at);

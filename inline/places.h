@@ -20,7 +20,7 @@ static u32 first_slot(u64 key)
 /* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
 static bool wait_for_place(u32 nr)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 	struct piece_wait w = wait_begin();
 	bool is_there;
 
@@ -36,7 +36,7 @@ static bool wait_for_place(u32 nr)
 /* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */
 static u32 take_place(u64 key)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 	u32 nr = __atomic_load_n(&s->nr_used, __ATOMIC_RELAXED);
 
 	do
@@ -59,8 +59,8 @@ static bool piece_claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
 		return false;
 	slot->nr = place;
 	slot->place = (u64)(uintptr_t)place_at(place);
-	slot->ring = (u64)(uintptr_t)&shared()->rings[place];
-	if (shared()->sample_bytes)
+	slot->ring = (u64)(uintptr_t)&region_shared()->rings[place];
+	if (region_shared()->sample_bytes)
 		sample_begin(slot, key);
 	__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
 	return true;

@@ -33,12 +33,12 @@ static inline struct piece_place *place_at(u32 nr)
 	return (struct piece_place *)at_offset(PIECE_PLACES_OFFSET) + nr;
 }
 
-static inline struct piece_samples *samples(void)
+static inline struct piece_samples *region_samples(void)
 {
 	return at_offset(PIECE_SAMPLES_OFFSET);
 }
 
-static inline struct piece_shared *shared(void)
+static inline struct piece_shared *region_shared(void)
 {
 	return at_offset(PIECE_SHARED_OFFSET);
 }
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void ring_add(struct piece_ring *r,
 
 	__atomic_store_n(&r->written, written + nr, __ATOMIC_RELEASE);
 	if ((written ^ (written + nr)) & PIECE_RING_PART)
-		__atomic_fetch_add(&shared()->nr_parts, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&region_shared()->nr_parts, 1, __ATOMIC_RELAXED);
 }
 
 /* The records that come next are in the cache of heaptap's CPU, and the next stamp would wait until they are here. */
@@ -76,7 +76,7 @@ static inline void fetch_ahead(struct piece_ring *r, u64 written)
  */
 static inline __attribute__((always_inline)) u64 next_stamp(void)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 
 	if (s->is_sequence)
 		return sequence_next(&s->sequence);
@@ -98,5 +98,5 @@ static inline u32 regs_kind(const struct piece_regs *regs)
 
 static inline const struct piece_probe *regs_probe(const struct piece_regs *regs)
 {
-	return &shared()->probes[regs_index(regs)];
+	return &region_shared()->probes[regs_index(regs)];
 }

@@ -27,7 +27,8 @@ static const u64 SAMPLE_TOO_LARGE = 1ULL << 47;
  */
 static inline u8 *sample_counter(u64 addr)
 {
-	return &samples()->counters[(addr ^ addr >> 16) >> PIECE_GRAIN_BITS & (PIECE_FILTER_BYTES - 1)];
+	return &region_samples()
+			->counters[(addr ^ addr >> 16) >> PIECE_GRAIN_BITS & (PIECE_FILTER_BYTES - 1)];
 }
 
 /* May the block at @addr be sampled? */
@@ -52,8 +53,9 @@ static inline bool sample_exchange(u64 addr, u64 old, u64 new)
 	u64 first = addr * 0x9e3779b97f4a7c15 >> 40;
 
 	for (u64 i = 0; i < SAMPLE_BUCKETS * PIECE_BUCKET_BLOCKS; i++) {
-		u64 bucket = (first + i / PIECE_BUCKET_BLOCKS) & (shared()->nr_buckets - 1), seen = old;
-		u64 *slot = &samples()->buckets[bucket % PIECE_MAX_BUCKETS][i % PIECE_BUCKET_BLOCKS];
+		u64 bucket = (first + i / PIECE_BUCKET_BLOCKS) & (region_shared()->nr_buckets - 1),
+		    seen = old;
+		u64 *slot = &region_samples()->buckets[bucket % PIECE_MAX_BUCKETS][i % PIECE_BUCKET_BLOCKS];
 
 		if (__atomic_load_n(slot, __ATOMIC_RELAXED) == old &&
 		    __atomic_compare_exchange_n(slot, &seen, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

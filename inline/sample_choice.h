@@ -29,7 +29,7 @@ static inline void sample_go_on(void)
 /* The distance of the sample that this thread has come to last. */
 static inline u32 sample_last_distance(void)
 {
-	const struct piece_key *k = shared()->sample_bytes ? sample_first(thread_key()) : NULL;
+	const struct piece_key *k = region_shared()->sample_bytes ? sample_first(thread_key()) : NULL;
 
 	return k ? place_at(k->nr)->thread.calls.distance : 0;
 }

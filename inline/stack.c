@@ -112,7 +112,7 @@ static void stack_find_stack(struct piece_walk *pw, u64 sp)
 	bool is_listed = stack_find_region(pw, sp), is_near = !is_listed && ends_at_own_data(pw, sp, own);
 
 	if (!is_listed) {
-		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&region_shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
 		is_listed = !is_near && await_region(pw, sp);
 	}
 	if (is_listed) {
@@ -149,7 +149,7 @@ static __attribute__((noinline)) bool word_elsewhere(struct walk *w, u64 addr)
 	if (w->sp - w->copy_start < w->copy_bytes || addr < w->sp || w->sp & 7)
 		return false;
 	if (!stack_find_region(walk_of(w), w->sp)) {
-		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&region_shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
 		return false;
 	}
 	use_stack(walk_of(w), w->sp, w->sp);
@@ -202,10 +202,11 @@ static bool stack_read_code(u64 from, u64 *code)
 	return true;
 }
 
-WALK_STEP bool code_before(u64 pc, u64 *code)
+WALK_STEP bool code_before(struct walk *w, u64 pc, u64 *code)
 {
 	u64 in_page = pc & (PIECE_PAGE - 1);
 
+	(void)w;
 	if (stack_read_code(pc - sizeof(*code), code))
 		return true;
 	if (in_page >= sizeof(*code) || !stack_read_code(pc - in_page, code))
@@ -214,10 +215,11 @@ WALK_STEP bool code_before(u64 pc, u64 *code)
 	return true;
 }
 
-WALK_STEP u64 code_at(u64 pc)
+WALK_STEP u64 code_at(struct walk *w, u64 pc)
 {
 	u64 code;
 
+	(void)w;
 	return stack_read_code(pc, &code) ? code : 0;
 }
 
@@ -339,7 +341,7 @@ WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, 
 
 static u64 *seen_set(u64 id)
 {
-	return shared()->seen[(id >> 7) % PIECE_SEEN_SETS];
+	return region_shared()->seen[(id >> 7) % PIECE_SEEN_SETS];
 }
 
 static bool is_seen_stack(u64 id)
@@ -393,7 +395,7 @@ static u64 stack_id(const struct walk *w)
 	else
 		for (u32 i = frames_too_many(w); i < w->nr; i++)
 			id = stack_id_frame(id, w->last[i % WALK_FRAMES].pc);
-	return stack_id_end(id, shared()->pid, w->epoch, end_of_stack(w));
+	return stack_id_end(id, region_shared()->pid, w->epoch, end_of_stack(w));
 }
 
 /*
@@ -427,7 +429,7 @@ static bool stack_send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 /* The walk begins at the return address @ret of the call whose stack pointer at entry is @sp. */
 static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 {
-	const struct piece_shared *s = shared();
+	const struct piece_shared *s = region_shared();
 	u64 generation = __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE);
 	struct walk *w = &pw->walk;
 
@@ -502,7 +504,7 @@ static bool stack_is_last(struct piece_walk *pw)
 
 u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp, u64 ret)
 {
-	const struct piece_shared *s = shared();
+	const struct piece_shared *s = region_shared();
 	u32 depth = __atomic_load_n(&s->depth, __ATOMIC_RELAXED);
 	const struct piece_remembered *m = find_remembered(pw, call_key(sp, ret));
 

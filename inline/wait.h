@@ -20,7 +20,7 @@ struct piece_wait {
 /* End with wait_end(). */
 static inline struct piece_wait wait_begin(void)
 {
-	const struct piece_shared *s = shared();
+	const struct piece_shared *s = region_shared();
 
 	return (struct piece_wait){ .from = __atomic_load_n(&s->waited, __ATOMIC_RELAXED),
 				    .progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED) };
@@ -30,7 +30,7 @@ static inline struct piece_wait wait_begin(void)
 static inline void wait_end(const struct piece_wait *w)
 {
 	if (w->rounds)
-		__atomic_fetch_sub(&shared()->nr_waiting, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&region_shared()->nr_waiting, 1, __ATOMIC_RELAXED);
 }
 
 /* CPUs that threads wait on. */
@@ -45,7 +45,7 @@ static inline u64 wait_cpus(const struct piece_shared *s)
 /* One round more. False: it is of no use. */
 static inline bool wait_goes_on(struct piece_wait *w)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 	u64 progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED), waited;
 
 	if (s->is_dropping || !is_on())
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) bool has_room_at_last(struct piece_
 /* Wait for room for @nr records, but not for ever. False: there is none. */
 static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr)
 {
-	struct piece_shared *s = shared();
+	struct piece_shared *s = region_shared();
 	struct piece_wait w = wait_begin();
 	bool is_there;
 

@@ -49,6 +49,12 @@ finds() {
 	fi
 }
 
+@test "style: a static function of one word, in a header as in a file" {
+	printf 'static inline int found(void)\n' >>user/lib/good.h
+	printf 'static int seen(void)\n' >>user/heap/good.c
+	finds 'user/lib/good.h:3: static function of one word: found' 'user/heap/good.c:3: static function of one word: seen'
+}
+
 @test "style: a room without a row" {
 	mkdir user/attic
 	good user/attic/old.c

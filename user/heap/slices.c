@@ -116,7 +116,7 @@ static u8 *slices_pack(u8 *out, const struct slice_row *item, s64 last)
 	out = varint_put(out, item->counts.allocs);
 	out = varint_put(out, item->counts.frees);
 	out = varint_put(out, item->counts.alloc_bytes);
-	return varint_put(out, zigzag((u64)item->counts.live_bytes));
+	return varint_put(out, to_zigzag((u64)item->counts.live_bytes));
 }
 
 /* One that reads a slice. */
@@ -139,7 +139,7 @@ static void read_next(struct slice_reader *r)
 	r->at = varint_get(r->at, r->end, &r->item.counts.frees);
 	r->at = varint_get(r->at, r->end, &r->item.counts.alloc_bytes);
 	r->at = varint_get(r->at, r->end, &live_bytes);
-	r->item.counts.live_bytes = (s64)unzigzag(live_bytes);
+	r->item.counts.live_bytes = (s64)from_zigzag(live_bytes);
 	r->item.row = (u32)(r->last + 1 + (s64)gap);
 	r->last = r->item.row;
 }

@@ -56,12 +56,12 @@ static inline u32 varint_len(u64 value)
 }
 
 /* Signed numbers as unsigned ones, so that small numbers stay small: 0, -1, 1, -2. */
-static inline u64 zigzag(u64 value)
+static inline u64 to_zigzag(u64 value)
 {
 	return value << 1 ^ (u64)((s64)value >> 63);
 }
 
-static inline u64 unzigzag(u64 value)
+static inline u64 from_zigzag(u64 value)
 {
 	return value >> 1 ^ (0 - (value & 1));
 }

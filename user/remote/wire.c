@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "user/lib/log.h"
+#include "user/lib/varint.h"
 
 enum { FIRST_SIZE = 512, READ_SIZE = 65536 };
 
@@ -181,7 +182,7 @@ void wire_put_varint(struct wire_body *b, u64 value)
 
 void wire_put_signed(struct wire_body *b, s64 value)
 {
-	wire_put_varint(b, (u64)value << 1 ^ (u64)(value >> 63));
+	wire_put_varint(b, to_zigzag((u64)value));
 }
 
 u64 wire_get_number(struct wire_view *v, int bytes)
@@ -219,9 +220,7 @@ u64 wire_get_varint(struct wire_view *v)
 
 s64 wire_get_signed(struct wire_view *v)
 {
-	u64 value = wire_get_varint(v);
-
-	return (s64)(value >> 1) ^ -(s64)(value & 1);
+	return (s64)from_zigzag(wire_get_varint(v));
 }
 
 char *wire_get_text(struct wire_view *v, char *buf, size_t size)

@@ -184,7 +184,7 @@ static u64 edge_code(const struct edge_part *p, u32 source, u32 target)
 	s64 delta = (s64)target - (s64)source, nr = p->nr_blocks;
 
 	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
-	return CODE_FIRST + zigzag((u64)delta);
+	return CODE_FIRST + to_zigzag((u64)delta);
 }
 
 static int edges_add_marked(struct edge_part *p, u32 source, u32 target, u64 mark)
@@ -396,7 +396,7 @@ static bool edge_read(struct edge_iter *it)
 		it->offset = code >= CODE_LINK ? 0 : (code - CODE_NEAR) * NEAR_STEP;
 		code = scan_edges_get(&it->at);
 	}
-	target += (s64)unzigzag(code - CODE_FIRST);
+	target += (s64)from_zigzag(code - CODE_FIRST);
 	it->target = (u32)(target < 0 ? target + nr : target >= nr ? target - nr : target);
 	return true;
 }

@@ -44,7 +44,7 @@ int roots_add(struct root_store *r, const struct root_ref *ref)
 
 	if (err)
 		return err;
-	to = varint_put(to, zigzag(ref->where - r->last_where) << 2 | (is_long ? IS_LONG : 0) |
+	to = varint_put(to, to_zigzag(ref->where - r->last_where) << 2 | (is_long ? IS_LONG : 0) |
 				    (is_other ? HAS_OFFSET : 0));
 	le32_put(to, ref->block);
 	to += is_long ? 4 : 3;
@@ -78,7 +78,7 @@ static bool root_read(struct root_iter *it, struct root_ref *out)
 	at = varint_get(at, end, &head);
 	if (!at)
 		return false;
-	it->where += unzigzag(head >> 2);
+	it->where += from_zigzag(head >> 2);
 	*out = (struct root_ref){ .where = it->where, .block = (u32)le16_get(at) | (u32)at[2] << 16 };
 	if (head & IS_LONG)
 		out->block |= (u32)at[3] << 24;

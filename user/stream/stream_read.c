@@ -332,7 +332,7 @@ static const u8 *read_frames(struct stream_reader *r, const u8 *p, const u8 *end
 	last = same ? ev->ips[nr - same] : 0;
 	for (u64 i = nr - same; p && i-- > 0;) {
 		p = varint_get(p, end, &delta);
-		last += unzigzag(delta);
+		last += from_zigzag(delta);
 		ev->ips[i] = last;
 	}
 	return p;
@@ -416,7 +416,7 @@ static bool read_addr(struct stream_reader *r, u8 op, bool *is_guess)
 	*is_guess = (op & (OP_RECENT | 7)) == (OP_RECENT | OP_ALLOC) && !value;
 	if (*is_guess)
 		return true;
-	addr = r->state.addr + (unzigzag(value) << 3);
+	addr = r->state.addr + (from_zigzag(value) << 3);
 	if (op & OP_RECENT && !stream_state_recent(&r->state, value, &addr))
 		return false;
 	stream_state_add_addr(&r->state, addr);

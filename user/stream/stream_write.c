@@ -393,7 +393,7 @@ static u8 *stream_write_put_frames(struct stream_writer *w, u8 *p, const struct 
 	p = varint_put(p, same);
 	last = same ? ev->ips[nr - same] : 0;
 	for (u16 i = nr - same; i-- > 0; last = ev->ips[i])
-		p = varint_put(p, zigzag(ev->ips[i] - last));
+		p = varint_put(p, to_zigzag(ev->ips[i] - last));
 	memcpy(w->ips, ev->ips, nr * sizeof(u64));
 	w->nr_ips = nr;
 	return p;
@@ -487,7 +487,7 @@ static u8 put_addr(struct stream_writer *w, u8 **p, const struct heap_event *ev,
 {
 	const u64 addr = s->addr;
 	u32 *seen = &w->seen[stream_write_hash(addr, SEEN_BITS)];
-	u64 delta = zigzag((u64)((s64)(addr - w->state.addr) >> 3));
+	u64 delta = to_zigzag((u64)((s64)(addr - w->state.addr) >> 3));
 	u64 distance = (u32)w->state.nr_recent - *seen, recent;
 	u8 flag = 0;
 

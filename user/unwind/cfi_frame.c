@@ -62,7 +62,7 @@ static int cfi_frame_describe(const struct cfi_frames *f, const struct cfi_state
 	if (state->cfa_expression.size || (!is_fp && state->cfa_register != arch->sp) ||
 	    state->is_elsewhere || f->cie.ra != arch->ra || f->cie.is_signal_frame)
 		return -ENOTSUP;
-	if (ra->how != HOW_OFFSET && (ra->how != HOW_SAME || !arch->has_link))
+	if (ra->how != HOW_OFFSET && (ra->how != HOW_SAME || !unwind_has_link(arch)))
 		return -ENOTSUP;
 	out->is_cfa_of_fp = is_fp;
 	out->cfa_offset = state->cfa_offset;

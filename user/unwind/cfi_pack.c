@@ -71,7 +71,7 @@ static u32 plt_threshold(const struct unwind_arch *arch, const struct cfi_expres
 			   OP_PLUS };
 	const size_t at = 6;
 
-	if (arch->has_link || e->size != sizeof(plt) || memcmp(e->p, plt, at) ||
+	if (unwind_has_link(arch) || e->size != sizeof(plt) || memcmp(e->p, plt, at) ||
 	    memcmp(e->p + at + 1, plt + at + 1, sizeof(plt) - at - 1))
 		return 0;
 	return e->p[at] > OP_LIT0 && e->p[at] < OP_LIT0 + 16 ? e->p[at] - OP_LIT0 : 0;
@@ -244,7 +244,7 @@ u32 cfi_pack(const struct unwind_arch *arch, const struct cfi_cie *cie, const st
 		return cfi_rule(CFI_UNSUPPORTED, 0, 0, 0);
 	if (p.kind == CFI_PLT)
 		return cfi_rule(CFI_PLT, 1, CFI_SAME, (u32)p.save_words);
-	if (arch->has_link)
+	if (unwind_has_link(arch))
 		return pack_link_machine(arch, cie, state, &p, stats);
 	return pack_stack_machine(arch, cie, state, &p, stats);
 }

@@ -326,12 +326,11 @@ static int read_made(void *ctx, taddr_t addr, void *buf, size_t len)
 	const struct made *m = ctx;
 	size_t word = m->arch->word_size;
 
-	if (addr == CODE_AT + 0x200 && m->has_signal_code) {
-		memcpy(buf, m->arch->signal_code, len);
-		return 0;
-	}
-	if (addr == CODE_AT + 0x200 && m->has_coroutine_code && len == m->arch->coroutine_code_size) {
-		memcpy(buf, m->arch->coroutine_code, len);
+	if (addr == CODE_AT + 0x200 && (m->has_signal_code || m->has_coroutine_code)) {
+		u64 code = m->has_signal_code ? m->arch->signal_code : m->arch->coroutine_code;
+
+		for (size_t i = 0; i < len; i++)
+			((u8 *)buf)[i] = (u8)(code >> 8 * i);
 		return 0;
 	}
 	if (addr >= CODE_AT && m->has_calls && len <= 8) {

@@ -764,7 +764,7 @@ static void varints(void **state)
 			assert_ptr_equal(varint_get(bytes, end, &value), end);
 			assert_true(value == tries[i]);
 			assert_null(varint_get(bytes, end - 1, &value));
-			assert_true(unzigzag(zigzag(tries[i])) == tries[i]);
+			assert_true(from_zigzag(to_zigzag(tries[i])) == tries[i]);
 		}
 	}
 	memset(bytes, 0xff, sizeof(bytes));
