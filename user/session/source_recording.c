@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the records of a recording, or of a list of events, to processes, heaps and verdicts of a session. */
+/* From the records of a recording to processes, heaps and verdicts of a session. */
 #include "user/session/source_recording.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include "user/session/session_fill.h"
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
-#include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_read.h"
@@ -27,15 +26,13 @@ enum {
 };
 
 struct recording_source {
-	struct session *session;	/* borrowed; owns this */
-	struct stream_reader *reader;	/* owned */
-	struct event_list_reader *list; /* owned; in place of reader for a list of events; NULL = none */
-	char why[256];
-	u32 part; /* of several files */
+	struct session *session;      /* borrowed; owns this */
+	struct stream_reader *reader; /* owned */
+	u32 part;		      /* of several files */
 	u64 max_memory;
-	u64 name_bytes;		 /* used by records, beside heaps and stacks */
-	u64 nr_bytes, nr_events; /* that came in */
-	u64 last_ns;		 /* time of the last record */
+	u64 name_bytes; /* used by records, beside heaps and stacks */
+	u64 nr_events;	/* that came in */
+	u64 last_ns;	/* time of the last record */
 	struct stream_names names;
 	struct stream_scan_state scan;
 	bool halts, is_halted; /* at the end of the span */
@@ -54,17 +51,7 @@ static struct recording_source *source_recording_self(const struct source *s)
 /* Explain what is wrong with a record that could be read. */
 static int source_recording_refuse(struct recording_source *src, const char *what)
 {
-	struct stream_progress p;
-
-	if (src->list) {
-		snprintf(src->why, sizeof(src->why), "line %" PRIu64 ": %s", event_list_lines(src->list),
-			 what);
-		return -EBADMSG;
-	}
-	p = stream_progress(src->reader);
-	snprintf(src->why, sizeof(src->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": %s", p.nr_chunks,
-		 p.bytes, what);
-	return -EBADMSG;
+	return stream_refuse(src->reader, -EBADMSG, true, "%s", what);
 }
 
 /* Charge @bytes of memory for the content of records. */
@@ -87,10 +74,8 @@ static int source_recording_on_hello(struct recording_source *src, const void *r
 	const struct stream_hello *hello = rec;
 	const char *why = session_fill_begin(src->session, hello);
 
-	if (why) {
-		snprintf(src->why, sizeof(src->why), "blocks are sampled: %s", why);
-		return -EOPNOTSUPP;
-	}
+	if (why)
+		return stream_refuse(src->reader, -EOPNOTSUPP, false, "blocks are sampled: %s", why);
 	src->part = hello->part;
 	return 0;
 }
@@ -188,8 +173,7 @@ static int source_recording_on_end(struct recording_source *src, const void *rec
 	src->last_ns = end->time_ns;
 	if (end->reason != STREAM_END_ERROR)
 		return 0;
-	snprintf(src->why, sizeof(src->why), "its recording was broken off: %s", end->text);
-	return -ENODATA;
+	return stream_refuse(src->reader, -ENODATA, false, "its recording was broken off: %s", end->text);
 }
 
 static int check_memory(struct recording_source *src)
@@ -197,9 +181,9 @@ static int check_memory(struct recording_source *src)
 	session_bound_memory(src->session);
 	if (session_memory(src->session) <= src->max_memory)
 		return 0;
-	snprintf(src->why, sizeof(src->why), "its books need more than %s of memory: see --max-memory",
-		 human_bytes(src->max_memory).text);
-	return -ENOMEM;
+	return stream_refuse(src->reader, -ENOMEM, false,
+			     "its books need more than %s of memory: see --max-memory",
+			     human_bytes(src->max_memory).text);
 }
 
 static int source_recording_on_life(struct recording_source *src, const void *rec)
@@ -337,10 +321,12 @@ static int source_recording_on_record(void *ctx, enum stream_kind kind, const vo
 		       : err;
 }
 
-int source_recording_new(struct source **out, struct session *s, u64 max_memory, bool is_list)
+int source_recording_new(struct source **out, struct session *s, u64 max_memory, const u64 *line)
 {
 	struct recording_source *src = calloc(1, sizeof(*src));
-	const struct stream_handler handler = { .ctx = src, .record = source_recording_on_record };
+	const struct stream_handler handler = { .ctx = src,
+						.line = line,
+						.record = source_recording_on_record };
 	int err;
 
 	if (!src)
@@ -352,8 +338,7 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory,
 					    .owner = { src, source_recording_target,
 						       source_recording_charge_names } };
 	src->max_memory = max_memory;
-	err = is_list ? event_list_reader_new(&src->list, &handler)
-		      : stream_reader_new(&src->reader, &handler, &stream_zstd);
+	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
 	if (err) {
 		free(src);
 		return err;
@@ -365,13 +350,8 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory,
 int source_recording_feed(struct source *source, const void *data, size_t len)
 {
 	struct recording_source *src = source_recording_self(source);
+	int err = stream_feed(src->reader, data, len);
 
-	int err;
-
-	src->nr_bytes += len;
-	if (src->list)
-		return event_list_feed(src->list, data, len);
-	err = stream_feed(src->reader, data, len);
 	src->is_halted = err == STREAM_HALT;
 	return err;
 }
@@ -394,8 +374,6 @@ int source_recording_go_on(struct source *source, u64 *offset)
 		err = source_recording_on_record(src, src->held, &life);
 	if (!err)
 		err = stream_go_on(src->reader, offset);
-	if (!err)
-		src->nr_bytes = *offset;
 	src->is_halted = err == STREAM_HALT;
 	return err;
 }
@@ -408,30 +386,20 @@ int source_recording_resume(struct source *source, const struct seek_point *p)
 int source_recording_finish(struct source *source)
 {
 	struct recording_source *src = source_recording_self(source);
-	int err = 0;
+	int err = src->is_halted ? 0 : stream_finish(src->reader);
 
-	if (src->list)
-		err = event_list_end(src->list);
-	else if (!src->is_halted)
-		err = stream_finish(src->reader);
 	session_fill_end(src->session, src->last_ns);
 	return err;
 }
 
 const char *source_recording_why(const struct source *source)
 {
-	const struct recording_source *src = source_recording_self(source);
-
-	if (src->why[0])
-		return src->why;
-	return src->list ? event_list_why(src->list) : stream_why(src->reader);
+	return stream_why(source_recording_self(source)->reader);
 }
 
 u64 source_recording_unknown(const struct source *source)
 {
-	const struct recording_source *src = source_recording_self(source);
-
-	return src->list ? 0 : stream_progress(src->reader).nr_unknown;
+	return stream_progress(source_recording_self(source)->reader).nr_unknown;
 }
 
 static int source_recording_poll_records(struct source *source, const struct sink *sink)
@@ -467,7 +435,6 @@ static void source_recording_free_source(struct source *source)
 		return;
 	stream_scan_fini(&src->scan);
 	stream_reader_free(src->reader);
-	event_list_reader_free(src->list);
 	stream_names_fini(&src->names);
 	free(src);
 }

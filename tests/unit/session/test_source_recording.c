@@ -55,7 +55,7 @@ static int setup(void **state)
 	o.fns = w->fns;
 	w->session->is_replayed = true;
 	w->session->ops = &source_recording;
-	return source_recording_new(&w->session->source, w->session, MAX_MEMORY, false) ||
+	return source_recording_new(&w->session->source, w->session, MAX_MEMORY, NULL) ||
 	       stream_writer_new(&w->writer, &o);
 }
 
