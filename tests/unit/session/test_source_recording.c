@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -244,6 +245,44 @@ static void impossible_records(void **state)
 	}
 }
 
+/* A child whose parent is not in the recording: also none of a process that runs on this machine (F5). */
+static void children_of_nobody(void **state)
+{
+	const struct process_event forks[] = { { .h.pid = PARENT + 1, .child_pid = 100 },
+					       { .h.pid = 0, .child_pid = (u32)getpid() } };
+	void *other;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(forks); i++) {
+		struct world *w;
+
+		assert_int_equal(setup(&other), 0);
+		w = other;
+		write_beginning(w);
+		assert_int_equal(stream_write(w->writer, STREAM_FORK, &forks[i]), 0);
+		assert_int_equal(stream_flush(w->writer), 0);
+		assert_int_equal(w->session->nr_processes, 1);
+		assert_int_equal(w->err, -EBADMSG);
+		assert_non_null(strstr(source_recording_why(w->session->source),
+				       ": a child of a process that is not there"));
+		teardown(&other);
+	}
+}
+
+/* A recording that breaks off ends at its latest record, be a later one of an earlier time (F4). */
+static void time_that_goes_back(void **state)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = PARENT }, .time_ns = 1500 };
+	struct world *w = *state;
+
+	write_beginning(w);
+	assert_int_equal(stream_write(w->writer, STREAM_EXIT, &end), 0);
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(source_recording_finish(w->session->source), -ENODATA);
+	assert_int_equal(w->session->stop_ns, 2000 + NR_BLOCKS * 1000);
+}
+
 /* A recording of samples has estimates, and releases that cannot be checked. */
 static void samples(void **state)
 {
@@ -288,6 +327,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(losses_that_fall, setup, teardown),
 		cmocka_unit_test(impossible_records),
+		cmocka_unit_test(children_of_nobody),
+		cmocka_unit_test_setup_teardown(time_that_goes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples, setup, teardown),
 	};
 
