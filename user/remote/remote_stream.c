@@ -104,6 +104,7 @@ static int remote_stream_add_process(struct remote_stream *s, u32 pid, struct re
 	p->target = (struct target){ .pid = pid, .pidfd = -1, .exit_status = -1 };
 	p->is_replaced = true;
 	s->processes[s->nr_processes++] = p;
+	s->latest = NULL; /* perhaps an older process of the PID */
 	*out = p;
 	return 0;
 }
@@ -120,8 +121,9 @@ static int remote_stream_on_fork(void *ctx, const void *rec)
 	int err = 0;
 
 	if (child && !child->is_over) {
-		err = remote_stream_pass(s, &end, sizeof(end));
+		/* The session may forget it. */
 		child->is_over = true;
+		err = remote_stream_pass(s, &end, sizeof(end));
 	}
 	if (!err)
 		err = remote_stream_add_process(s, birth->child_pid, &child);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/human.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
@@ -179,6 +180,22 @@ static int check_memory(struct recording_source *src)
 			     human_bytes(src->max_memory).text);
 }
 
+/*
+ * A recording names the child of @birth behind it, and an older process of this PID has ended. A list of events has
+ * named it before.
+ */
+static int source_recording_end_older(struct recording_source *src, const struct process_event *birth)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = birth->child_pid },
+					   .time_ns = birth->time_ns,
+					   .exit_status = UINT32_MAX };
+	struct process *older = session_find(src->session, birth->child_pid);
+
+	return older && heap_totals(session_heap_of(older)).allocs
+		       ? session_enter(src->session, &end.h, sizeof(end))
+		       : 0;
+}
+
 static int source_recording_on_life(void *ctx, const void *rec)
 {
 	struct recording_source *src = ctx;
@@ -191,6 +208,8 @@ static int source_recording_on_life(void *ctx, const void *rec)
 		err = source_recording_charge(src, PROCESS_COST + t->maps.nr * sizeof(struct mapping));
 	if (!err && session_count(src->session) >= MAX_PROCESSES)
 		err = source_recording_refuse(src, "too many processes");
+	if (!err && ev->h.kind == EVENT_FORK)
+		err = source_recording_end_older(src, ev);
 	if (!err)
 		err = session_enter(src->session, &ev->h, sizeof(*ev));
 	/* A child has a copy of its parent's heap: a short record takes much memory. */
@@ -385,7 +404,8 @@ int source_recording_finish(struct source *source)
 	struct recording_source *src = source_recording_self(source);
 	int err = src->is_halted ? 0 : stream_finish(src->in.reader);
 
-	session_fill_end(src->session, src->in.last_ns);
+	session_fill_end(src->session, src->in.last_ns, src->in.nr_strays);
+	src->in.nr_strays = 0;
 	return err;
 }
 

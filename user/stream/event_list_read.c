@@ -336,7 +336,8 @@ static void list_read_end(struct event_list_reader *r, size_t i)
 		const struct list_ending *e = &list_endings[k];
 		size_t len = strlen(e->word);
 
-		if (!(r->kind->endings >> k & 1) || strncmp(r->words[i], e->word, e->letter ? len : len + 1))
+		if (!(r->kind->endings >> k & 1) || (e->flag && *list_value(r, 'l')) ||
+		    strncmp(r->words[i], e->word, e->letter ? len : len + 1))
 			continue;
 		if (e->letter)
 			*list_value(r, e->letter) = list_number(r, r->words[i] + len, 0);

@@ -68,8 +68,10 @@ int stream_take(struct stream_taker *t, enum stream_kind kind, const void *rec)
 		return stream_take_name(t, kind, rec);
 	if (!t->takers[kind])
 		return 0;
-	if (k->pid.is_there && !owner->find(owner->ctx, *(const u32 *)((const u8 *)rec + k->pid.offset)))
+	if (k->pid.is_there && !owner->find(owner->ctx, *(const u32 *)((const u8 *)rec + k->pid.offset))) {
+		t->nr_strays += k->time.is_there;
 		return k->why ? stream_refuse(t->reader, -EBADMSG, true, "%s", k->why) : 0;
+	}
 	if (k->time.is_there)
 		stream_take_time(t, kind, *(const u64 *)((const u8 *)rec + k->time.offset));
 	return t->takers[kind](owner->ctx, rec);

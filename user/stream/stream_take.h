@@ -17,6 +17,7 @@ struct stream_taker {
 	/* The mappings of @t, or by STREAM_ALLOCATOR its allocators, are others now. 0 or -errno. */
 	int (*changed)(void *ctx, struct target *t, enum stream_kind kind);
 	struct stream_reader *reader; /* owned; made and freed by the owner */
+	u64 nr_strays;		      /* events that were left out: their process is not there */
 	u64 last_ns; /* the latest time of a record; that of the end is right whatever came before */
 };
 

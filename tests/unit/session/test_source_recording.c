@@ -269,6 +269,36 @@ static void children_of_nobody(void **state)
 	}
 }
 
+/* The end of a child was lost, another one got its PID: both are in the report, as while it was traced (F4). */
+static void pid_of_a_child_again(void **state)
+{
+	const struct process_event fork = { .h = { .kind = EVENT_FORK, .pid = PARENT, .tid = PARENT },
+					    .time_ns = 30000000,
+					    .child_pid = 100 };
+	const struct stream_process p = { .pid = 100, .word_size = 8, .comm = "y", .exe = "/bin/y" };
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = 100, .tid = 100 },
+				 .addr = 8,
+				 .size = 16 };
+	struct world *w = *state;
+
+	write_beginning(w);
+	ev.h.fn = alloc_fn_find(NULL, "malloc");
+	for (ev.time_ns = 30000001; ev.time_ns < 30000004; ev.time_ns++) {
+		if (ev.time_ns < 30000003) {
+			assert_int_equal(stream_write(w->writer, STREAM_FORK, &fork), 0);
+			assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
+		}
+		ev.addr += 32;
+		assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+	}
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(w->session->nr_processes, 3);
+	assert_int_equal(heap_totals(w->session->processes[1]->heap).allocs, NR_BLOCKS + 1);
+	assert_true(w->session->processes[1]->target->has_exited);
+	assert_int_equal(heap_totals(w->session->processes[2]->heap).allocs, NR_BLOCKS + 2);
+}
+
 /* A recording that breaks off ends at its latest record, be a later one of an earlier time (F4). */
 static void time_that_goes_back(void **state)
 {
@@ -329,6 +359,7 @@ int main(void)
 		cmocka_unit_test(impossible_records),
 		cmocka_unit_test(children_of_nobody),
 		cmocka_unit_test_setup_teardown(time_that_goes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(pid_of_a_child_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples, setup, teardown),
 	};
 

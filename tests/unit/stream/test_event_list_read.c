@@ -317,6 +317,7 @@ static void test_samples(void **state)
 	assert_int_equal(l->seen[5].rec.heap.h.flags, EVENT_UNSAMPLED);
 	assert_int_equal(l->seen[5].rec.heap.h.distance, 0);
 	assert_int_equal(l->seen[6].rec.heap.h.distance, 255);
+	close_list(l);
 }
 
 /* @line, third after two good ones, is refused with @why. */
