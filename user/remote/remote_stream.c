@@ -194,11 +194,8 @@ static int remote_stream_charge(void *ctx, enum stream_kind kind, s64 bytes)
 		       : 0;
 }
 
-static int remote_stream_changed(void *ctx, struct target *t, enum stream_kind kind)
+static int remote_stream_changed(void *ctx, const struct target *t)
 {
-	/* All of its allocators come behind them again. */
-	if (kind != STREAM_ALLOCATOR)
-		t->nr_allocators = 0;
 	return remote_stream_note(ctx, EVENT_MAPS, 0, (u32)t->pid);
 }
 

@@ -121,11 +121,10 @@ static struct target *source_recording_target(void *ctx, u32 pid)
 	return p ? session_target_of(p) : NULL;
 }
 
-static int source_recording_changed(void *ctx, struct target *changed, enum stream_kind kind)
+static int source_recording_changed(void *ctx, const struct target *changed)
 {
 	struct recording_source *src = ctx;
 
-	(void)kind;
 	session_fill_maps(src->session, session_find(src->session, (u32)changed->pid));
 	return 0;
 }

@@ -237,9 +237,11 @@ static u32 list_module(struct event_list_reader *r)
 
 	if (strlen(hex) > 2 * STREAM_BUILD_ID_MAX)
 		list_fail(r, -EINVAL, "a build ID has at most %d bytes", STREAM_BUILD_ID_MAX);
-	for (u32 i = 0; i < rec.build_id_len && !r->err; i++, rec.build_id[i - 1] = (u8)byte)
+	for (u32 i = 0; i < rec.build_id_len && !r->err; i++) {
 		if (!list_get_byte(hex + 2 * i, &byte))
 			list_fail(r, -EINVAL, "a build ID is pairs of lower case hexadecimal digits");
+		rec.build_id[i] = (u8)byte;
+	}
 	for (u32 i = 0; i < r->nr_modules && !r->err; i++)
 		if (!strcmp(r->modules[i].path, rec.path) && r->modules[i].build_id_len == rec.build_id_len &&
 		    !memcmp(r->modules[i].build_id, rec.build_id, rec.build_id_len))

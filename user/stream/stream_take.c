@@ -39,7 +39,7 @@ static int stream_take_name(struct stream_taker *t, enum stream_kind kind, const
 
 	if (err == -EBADMSG && t->names.why)
 		return stream_refuse(t->reader, err, true, "%s", t->names.why);
-	return err || !changed ? err : t->changed(t->names.owner.ctx, changed, kind);
+	return err || !changed ? err : t->changed(t->names.owner.ctx, changed);
 }
 
 static void stream_take_time(struct stream_taker *t, enum stream_kind kind, u64 time_ns)

@@ -14,8 +14,8 @@ struct stream_taker {
 	 * exit are of a process that the owner finds. 0 or -errno, see stream_refuse().
 	 */
 	int (*const *takers)(void *ctx, const void *rec);
-	/* The mappings of @t, or by STREAM_ALLOCATOR its allocators, are others now. 0 or -errno. */
-	int (*changed)(void *ctx, struct target *t, enum stream_kind kind);
+	/* The mappings, or the allocators, of @t are others now. 0 or -errno. */
+	int (*changed)(void *ctx, const struct target *t);
 	struct stream_reader *reader; /* owned; made and freed by the owner */
 	u64 nr_strays;		      /* events that were left out: their process is not there */
 	u64 last_ns; /* the latest time of a record; that of the end is right whatever came before */

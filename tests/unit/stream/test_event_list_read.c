@@ -377,6 +377,37 @@ static void test_bad_lines(void **state)
 	refuse(l, line, "more than 131 words");
 }
 
+/* The reader of the stream refuses a record, and the reason names its line; all before it has come. */
+static void test_refused_records(void **state)
+{
+	static const char *const lines[][2] = { { "fork 10 10", "line 4: a child that cannot be" },
+						{ "process 0 x -", "line 4: a pid out of range" } };
+	struct list *l = *state;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		snprintf(text, sizeof(text), "process 10 prog -\n\nalloc 10 1 malloc 16 1 0\n%s\n# more\n",
+			 lines[i][0]);
+		assert_int_equal(read_text(l, text), -EBADMSG);
+		assert_string_equal(why_of(l), lines[i][1]);
+		assert_int_equal(l->nr, 3);
+		close_list(l);
+	}
+}
+
+/* A time before that of the event before it is that one. */
+static void test_times(void **state)
+{
+	struct list *l = *state;
+
+	assert_int_equal(read_text(l, "process 7 a b\nalloc 7 1 malloc 16 1 0 50\nfree 7 1 free 16 0 40\n"),
+			 0);
+	assert_int_equal(l->nr, 5);
+	assert_int_equal(l->seen[2].rec.heap.time_ns, 50);
+	assert_int_equal(l->seen[4].rec.heap.time_ns, 50);
+	close_list(l);
+}
+
 static void test_bad_files(void **state)
 {
 	static const char nul[] = "process 10 prog -\nproc\0ess 11 prog -\n";
@@ -455,6 +486,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late_mapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error_of_the_handler, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_portions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
