@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "user/lib/array.h"
-#include "user/stream/stream_names.h"
+#include "user/stream/stream_take.h"
 #include "user/stream/stream_target.h"
 
 enum {
@@ -34,17 +34,15 @@ struct remote_process {
 };
 
 struct remote_stream {
-	struct stream_names names;
-	struct stream_reader *reader; /* owned */
-	const struct sink *sink;      /* during remote_stream_feed() */
+	struct stream_taker in;
+	const struct sink *sink; /* during remote_stream_feed() */
 	struct remote_stream_hello hello;
 	struct remote_process **processes; /* owned, and each of them */
 	size_t nr_processes;
 	struct remote_process *latest;
 	u64 mapping_bytes; /* of all processes */
-	u64 last_ns;
-	u64 nr_ends;   /* processes that have ended, on the streams that this one continues */
-	u64 nr_breaks; /* number of streams that did not continue the one before */
+	u64 nr_ends;	   /* processes that have ended, on the streams that this one continues */
+	u64 nr_breaks;	   /* number of streams that did not continue the one before */
 	u64 target_bytes;
 };
 
@@ -69,12 +67,13 @@ static int remote_stream_note(const struct remote_stream *s, u8 kind, u8 flags, 
 	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
-static int remote_stream_on_hello(struct remote_stream *s, const void *rec)
+static int remote_stream_on_hello(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct stream_hello *hello = rec;
 
 	s->hello.id = hello->id;
-	s->hello.mono_ns = s->last_ns = hello->mono_ns;
+	s->hello.mono_ns = hello->mono_ns;
 	s->hello.start_ns = hello->start_ns;
 	s->hello.sample_bytes = hello->sample_bytes;
 	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
@@ -96,7 +95,7 @@ static int remote_stream_add_process(struct remote_stream *s, u32 pid, struct re
 	struct remote_process *p;
 
 	if (s->nr_processes == MAX_PROCESSES)
-		return -E2BIG;
+		return stream_refuse(s->in.reader, -E2BIG, true, "too many processes");
 	if (array_extend(s->processes, s->nr_processes))
 		return -ENOMEM;
 	p = calloc(1, sizeof(*p));
@@ -105,13 +104,15 @@ static int remote_stream_add_process(struct remote_stream *s, u32 pid, struct re
 	p->target = (struct target){ .pid = pid, .pidfd = -1, .exit_status = -1 };
 	p->is_replaced = true;
 	s->processes[s->nr_processes++] = p;
+	s->latest = NULL; /* perhaps an older process of the PID */
 	*out = p;
 	return 0;
 }
 
 /* A child. The session hears of it when its program is known. An older process of its PID has ended. */
-static int remote_stream_on_fork(struct remote_stream *s, const void *rec)
+static int remote_stream_on_fork(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct process_event *birth = rec;
 	struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = birth->child_pid },
 				     .time_ns = birth->time_ns,
@@ -119,11 +120,10 @@ static int remote_stream_on_fork(struct remote_stream *s, const void *rec)
 	struct remote_process *child = remote_stream_find(s, birth->child_pid);
 	int err = 0;
 
-	if (!remote_stream_find(s, birth->h.pid))
-		return -EPROTO;
 	if (child && !child->is_over) {
-		err = remote_stream_pass(s, &end, sizeof(end));
+		/* The session may forget it. */
 		child->is_over = true;
+		err = remote_stream_pass(s, &end, sizeof(end));
 	}
 	if (!err)
 		err = remote_stream_add_process(s, birth->child_pid, &child);
@@ -143,8 +143,9 @@ static int remote_stream_tell_birth(const struct remote_stream *s, struct remote
 	return remote_stream_pass(s, &birth, sizeof(birth));
 }
 
-static int remote_stream_on_process(struct remote_stream *s, const void *rec)
+static int remote_stream_on_process(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct stream_process *in = rec;
 	struct remote_process *p = remote_stream_find(s, in->pid);
 	int err = 0;
@@ -188,50 +189,41 @@ static int remote_stream_charge(void *ctx, enum stream_kind kind, s64 bytes)
 
 	if (kind == STREAM_MAPS)
 		s->mapping_bytes += (u64)bytes;
-	return s->mapping_bytes > MAX_MAPPING_BYTES ? -E2BIG : 0;
+	return s->mapping_bytes > MAX_MAPPING_BYTES
+		       ? stream_refuse(s->in.reader, -E2BIG, true, "too many mappings")
+		       : 0;
 }
 
-static int remote_stream_on_name(struct remote_stream *s, enum stream_kind kind, const void *rec)
+static int remote_stream_changed(void *ctx, const struct target *t)
 {
-	struct target *changed;
-	int err = stream_names_take(&s->names, kind, rec, &changed);
-
-	if (err || !changed)
-		return err;
-	/* All of its allocators come behind them again. */
-	if (kind != STREAM_ALLOCATOR)
-		changed->nr_allocators = 0;
-	return remote_stream_note(s, EVENT_MAPS, 0, (u32)changed->pid);
+	return remote_stream_note(ctx, EVENT_MAPS, 0, (u32)t->pid);
 }
 
-static int remote_stream_on_life(struct remote_stream *s, const void *rec)
+static int remote_stream_on_life(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct process_event *ev = rec;
-	struct remote_process *p = remote_stream_find(s, ev->h.pid);
 
-	if (p && ev->h.kind == EVENT_EXEC)
-		p->is_replaced = true;
+	remote_stream_find(s, ev->h.pid)->is_replaced = true;
 	return remote_stream_pass(s, ev, sizeof(*ev));
 }
 
-static int remote_stream_on_end(struct remote_stream *s, const void *rec)
+static int remote_stream_on_end(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct process_event *ev = rec;
-	struct remote_process *p = remote_stream_find(s, ev->h.pid);
 
 	s->nr_ends++;
-	if (p)
-		p->is_over = true;
+	remote_stream_find(s, ev->h.pid)->is_over = true;
 	return remote_stream_pass(s, ev, sizeof(*ev));
 }
 
-static int remote_stream_on_losses(struct remote_stream *s, const void *rec)
+static int remote_stream_on_losses(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct stream_losses *in = rec;
 	struct remote_process *p = remote_stream_find(s, in->pid);
 
-	if (!p)
-		return -EPROTO;
 	p->losses = in->l;
 	losses_add(&p->losses, &p->before);
 	p->losses.tracers = in->l.tracers;
@@ -247,16 +239,18 @@ static u64 remote_stream_stack_id(const struct remote_stream *s, u64 id)
 	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
 }
 
-static int remote_stream_on_stack(struct remote_stream *s, const void *rec)
+static int remote_stream_on_stack(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	struct stack_event ev = *(const struct stack_event *)rec;
 
 	ev.id = remote_stream_stack_id(s, ev.id);
 	return remote_stream_pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
-static int remote_stream_on_event(struct remote_stream *s, const void *rec)
+static int remote_stream_on_event(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	struct heap_event ev = *(const struct heap_event *)rec;
 	bool is_end = ev.h.kind == EVENT_REALLOC_END;
 	struct remote_process *p = s->latest;
@@ -265,18 +259,16 @@ static int remote_stream_on_event(struct remote_stream *s, const void *rec)
 		p = s->latest = remote_stream_find(s, ev.h.pid);
 	if (!p)
 		return 0;
-	if (ev.time_ns > s->last_ns)
-		s->last_ns = ev.time_ns;
 	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
 	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
-	ev.h.fn = s->names.fn_of[ev.h.fn];
 	ev.stack = remote_stream_stack_id(s, ev.stack);
 	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
 /* A marker of a program over there. */
-static int remote_stream_on_mark(struct remote_stream *s, const void *rec)
+static int remote_stream_on_mark(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	static const u8 notes[] = { [STREAM_MARK_PROGRAM] = NOTE_MARK,	[STREAM_MARK_PAUSE] = NOTE_PAUSE,
 				    [STREAM_MARK_RESUME] = NOTE_RESUME, [STREAM_MARK_CHECK] = NOTE_LEAK_CHECK,
 				    [STREAM_MARK_IGNORE] = NOTE_IGNORE, [STREAM_MARK_DISABLE] = NOTE_DISABLE,
@@ -292,26 +284,23 @@ static int remote_stream_on_mark(struct remote_stream *s, const void *rec)
 		ev.addr = in->addr;
 	else
 		snprintf(ev.name, sizeof(ev.name), "%s", in->text);
-	if (ev.time_ns > s->last_ns)
-		s->last_ns = ev.time_ns;
 	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
-static int remote_stream_on_thread(struct remote_stream *s, const void *rec)
+static int remote_stream_on_thread(void *ctx, const void *rec)
 {
+	struct remote_stream *s = ctx;
 	const struct stream_thread *in = rec;
 	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = in->pid, .tid = in->tid },
-				 .time_ns = s->last_ns,
+				 .time_ns = s->in.last_ns,
 				 .what = NOTE_THREAD };
 
-	if (!remote_stream_find(s, in->pid))
-		return 0;
 	snprintf(ev.name, sizeof(ev.name), "%s", in->comm);
 	return remote_stream_pass(s, &ev, sizeof(ev));
 }
 
 /* Handlers by kind. */
-static int (*const takers[])(struct remote_stream *s, const void *rec) = {
+static int (*const takers[NR_STREAM_KINDS])(void *ctx, const void *rec) = {
 	[STREAM_HELLO] = remote_stream_on_hello,   [STREAM_PROCESS] = remote_stream_on_process,
 	[STREAM_EXEC] = remote_stream_on_life,	   [STREAM_EXIT] = remote_stream_on_end,
 	[STREAM_LOSSES] = remote_stream_on_losses, [STREAM_STACK] = remote_stream_on_stack,
@@ -323,9 +312,7 @@ static int remote_stream_on_record(void *ctx, enum stream_kind kind, const void 
 {
 	struct remote_stream *s = ctx;
 
-	if (stream_names_takes(&s->names, kind))
-		return remote_stream_on_name(s, kind, rec);
-	return (size_t)kind < ARRAY_SIZE(takers) && takers[kind] ? takers[kind](s, rec) : 0;
+	return stream_take(&s->in, kind, rec);
 }
 
 int remote_stream_new(struct remote_stream **out, struct module_table *modules, struct alloc_table *fns,
@@ -337,12 +324,15 @@ int remote_stream_new(struct remote_stream **out, struct module_table *modules, 
 
 	if (!s)
 		return -ENOMEM;
-	s->names = (struct stream_names){ .modules = modules,
-					  .fns = fns,
-					  .max_modules = MAX_MODULES,
-					  .owner = { s, remote_stream_find_target, remote_stream_charge } };
+	s->in = (struct stream_taker){ .names = { .modules = modules,
+						  .fns = fns,
+						  .max_modules = MAX_MODULES,
+						  .owner = { s, remote_stream_find_target,
+							     remote_stream_charge } },
+				       .takers = takers,
+				       .changed = remote_stream_changed };
 	module_table_set_remote(modules);
-	err = stream_reader_new(&s->reader, &handler, codec);
+	err = stream_reader_new(&s->in.reader, &handler, codec);
 	if (err) {
 		free(s);
 		return err;
@@ -358,8 +348,8 @@ void remote_stream_free(struct remote_stream *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		process_free(s->processes[i]);
 	free(s->processes);
-	stream_names_fini(&s->names);
-	stream_reader_free(s->reader);
+	stream_names_fini(&s->in.names);
+	stream_reader_free(s->in.reader);
 	free(s);
 }
 
@@ -367,26 +357,26 @@ void remote_stream_restart(struct remote_stream *s, bool is_continued)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		s->processes[i]->has_gap |= !is_continued;
-	stream_reader_restart(s->reader);
+	stream_reader_restart(s->in.reader);
 	s->nr_breaks += !is_continued;
 	s->nr_ends = is_continued ? s->nr_ends : 0;
-	stream_names_clear(&s->names);
+	stream_names_clear(&s->in.names);
 }
 
 int remote_stream_feed(struct remote_stream *s, const void *data, size_t len, const struct sink *sink)
 {
 	s->sink = sink;
-	return stream_feed(s->reader, data, len);
+	return stream_feed(s->in.reader, data, len);
 }
 
 const char *remote_stream_why(const struct remote_stream *s)
 {
-	return s->names.why ? s->names.why : stream_why(s->reader);
+	return stream_why(s->in.reader);
 }
 
 u64 remote_stream_last_ns(const struct remote_stream *s)
 {
-	return s->last_ns;
+	return s->in.last_ns;
 }
 
 int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)

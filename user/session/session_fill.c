@@ -48,8 +48,9 @@ void session_fill_start(struct session *s, u64 start_ns)
 	s->start_ns = start_ns;
 }
 
-void session_fill_end(struct session *s, u64 last_ns)
+void session_fill_end(struct session *s, u64 last_ns, u64 nr_strays)
 {
+	s->nr_strays += nr_strays;
 	if (!s->stop_ns)
 		s->stop_ns = last_ns;
 	s->span.last_ns = s->stop_ns;

@@ -17,8 +17,8 @@ const char *session_fill_begin(struct session *s, const struct stream_hello *hel
 /* Tracing began at @start_ns, long before the first record that comes. */
 void session_fill_start(struct session *s, u64 start_ns);
 
-/* The stream has ended, its last record is of @last_ns. */
-void session_fill_end(struct session *s, u64 last_ns);
+/* The stream has ended, its last record is of @last_ns; @nr_strays events are of no process. */
+void session_fill_end(struct session *s, u64 last_ns, u64 nr_strays);
 
 /* Enter a record of at least @len bytes, as a sink does. 0 or -errno. */
 int session_enter(struct session *s, const struct event_header *rec, size_t len) __must_check;

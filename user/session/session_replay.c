@@ -18,24 +18,26 @@
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
 #include "user/session/source_recording.h"
+#include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
 #include "user/stream/stream_read.h"
 
 enum { PORTION = 256 * 1024, PROGRESS_NS = 200 * 1000 * 1000 };
 
-/* Progress of the reading of a file, for a terminal. */
+/* A file that is being read, and how far, for a terminal. */
 struct progress {
 	const char *path;
-	u64 size; /* bytes; 0 = show nothing */
+	struct event_list_reader
+		*list; /* borrowed; turns a list of events into a recording; NULL = it is one */
+	u64 size;      /* bytes; 0 = show nothing */
 	u64 done;
 	u64 shown_ns; /* 0 = not yet */
 };
 
-static void progress_init(struct progress *p, const struct session_options *o, FILE *in, const char *path)
+static void progress_init(struct progress *p, const struct session_options *o, FILE *in)
 {
 	struct stat st;
 
-	*p = (struct progress){ .path = path };
 	if (o->shows_progress && isatty(STDERR_FILENO) && !fstat(fileno(in), &st) && S_ISREG(st.st_mode))
 		p->size = (u64)st.st_size;
 }
@@ -113,7 +115,8 @@ static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *b
 	int err = 0;
 
 	while (!err && n > 0) {
-		err = source_recording_feed(s->source, buf, (size_t)n);
+		err = progress->list ? event_list_feed(progress->list, (char *)buf, (size_t)n)
+				     : source_recording_feed(s->source, buf, (size_t)n);
 		progress_add(progress, (size_t)n);
 		recorder_show_list(s->recorder);
 		if (!err && session_span_is_over(s))
@@ -133,30 +136,33 @@ static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *b
 	return err;
 }
 
-/* Read all of @in into the session; source_recording_why() explains an error. */
-static int feed_all(struct session *s, FILE *in, const char *path, bool is_list)
+/* Read all of @in into the session. */
+static int feed_all(struct session *s, struct progress *progress, FILE *in)
 {
 	auto_free u8 *buf = malloc(PORTION);
-	struct progress progress;
 	int err = buf ? 0 : -ENOMEM;
 	ssize_t n;
 
-	if (!err && !is_list)
+	if (!err && !progress->list)
 		err = session_replay_skip(s, in);
 	if (err < 0)
 		return err;
-	progress_init(&progress, s->options, in, path);
+	progress_init(progress, s->options, in);
 	/* The byte that session_replay_read_file() has put back. Others are read as they come: a pipe may be slow. */
 	n = err ? session_replay_read_some(fileno(in), buf) : (ssize_t)fread(buf, 1, 1, in);
-	return feed_rest(s, &progress, fileno(in), buf, n);
+	return feed_rest(s, progress, fileno(in), buf, n);
 }
 
 /* Reading has ended with @err. */
-static int end_reading(struct session *s, int err, const char *path)
+static int end_reading(struct session *s, int err, const struct progress *progress)
 {
+	int list_err = progress->list && !err ? event_list_end(progress->list) : 0;
 	int end = source_recording_finish(s->source);
+	const char *path = progress->path, *why = progress->list ? event_list_why(progress->list) : "";
 	u64 nr_unknown = source_recording_unknown(s->source);
 
+	why = *why ? why : source_recording_why(s->source);
+	end = list_err ? list_err : end;
 	if (err == -ECANCELED)
 		return err;
 	if (nr_unknown)
@@ -167,11 +173,10 @@ static int end_reading(struct session *s, int err, const char *path)
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);
 	if (!s->nr_processes) {
-		error("%s: %s: %s", s->options->command, path, source_recording_why(s->source));
+		error("%s: %s: %s", s->options->command, path, why);
 		return err;
 	}
-	error("%s: %s: %s: the report covers only the events before it", s->options->command, path,
-	      source_recording_why(s->source));
+	error("%s: %s: %s: the report covers only the events before it", s->options->command, path, why);
 	s->is_damaged = true;
 	return session_span_finish(s, path);
 }
@@ -203,27 +208,33 @@ int session_go_on(struct session *s, const struct span *between, const char *pat
 	debug("record: reading goes on");
 	err = source_recording_go_on(s->source, &offset);
 	if (err == STREAM_HALT)
-		return end_reading(s, 0, path);
+		return end_reading(s, 0, &progress);
 	if (!err && lseek(s->halted_fd, (off_t)offset, SEEK_SET) < 0)
 		err = -errno;
 	if (!err)
 		err = feed_rest(s, &progress, s->halted_fd, buf, session_replay_read_some(s->halted_fd, buf));
-	return end_reading(s, err, path);
+	return end_reading(s, err, &progress);
 }
 
 static int session_replay_read(struct session *s, FILE *in, const char *path, bool is_list)
 {
-	int err;
+	const struct event_list_sink sink = { s, feed_state };
+	struct progress progress = { .path = path };
+	int err = is_list ? event_list_reader_new(&progress.list, &sink) : 0;
 
 	s->ops = &source_recording;
-	err = source_recording_new(&s->source, s, s->bound.max, is_list);
+	if (!err)
+		err = source_recording_new(&s->source, s, s->bound.max,
+					   is_list ? event_list_line(progress.list) : NULL);
 	if (err) {
 		error("%s: %s: %s", s->options->command, path, strerror(-err));
-		return err;
+	} else {
+		if (!is_list)
+			prepare_halt(s, fileno(in));
+		err = end_reading(s, feed_all(s, &progress, in), &progress);
 	}
-	if (!is_list)
-		prepare_halt(s, fileno(in));
-	return end_reading(s, feed_all(s, in, path, is_list), path);
+	event_list_reader_free(progress.list);
+	return err;
 }
 
 static int session_replay_read_file(struct session *s, const char *path)

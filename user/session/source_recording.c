@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the records of a recording, or of a list of events, to processes, heaps and verdicts of a session. */
+/* From the records of a recording to processes, heaps and verdicts of a session. */
 #include "user/session/source_recording.h"
 
 #include <errno.h>
@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/human.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
-#include "user/stream/event_list_read.h"
 #include "user/stream/seek.h"
-#include "user/stream/stream_names.h"
-#include "user/stream/stream_read.h"
+#include "user/stream/stream_take.h"
 #include "user/stream/stream_target.h"
 #include "user/stream/stream_zstd.h"
 
@@ -27,16 +26,12 @@ enum {
 };
 
 struct recording_source {
-	struct session *session;	/* borrowed; owns this */
-	struct stream_reader *reader;	/* owned */
-	struct event_list_reader *list; /* owned; in place of reader for a list of events; NULL = none */
-	char why[256];
+	struct session *session; /* borrowed; owns this */
+	struct stream_taker in;
 	u32 part; /* of several files */
 	u64 max_memory;
-	u64 name_bytes;		 /* used by records, beside heaps and stacks */
-	u64 nr_bytes, nr_events; /* that came in */
-	u64 last_ns;		 /* time of the last record */
-	struct stream_names names;
+	u64 name_bytes; /* used by records, beside heaps and stacks */
+	u64 nr_events;	/* that came in */
 	struct stream_scan_state scan;
 	bool halts, is_halted; /* at the end of the span */
 	enum stream_kind held; /* the record that was not entered there; STREAM_MARK: none */
@@ -54,17 +49,7 @@ static struct recording_source *source_recording_self(const struct source *s)
 /* Explain what is wrong with a record that could be read. */
 static int source_recording_refuse(struct recording_source *src, const char *what)
 {
-	struct stream_progress p;
-
-	if (src->list) {
-		snprintf(src->why, sizeof(src->why), "line %" PRIu64 ": %s", event_list_lines(src->list),
-			 what);
-		return -EBADMSG;
-	}
-	p = stream_progress(src->reader);
-	snprintf(src->why, sizeof(src->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": %s", p.nr_chunks,
-		 p.bytes, what);
-	return -EBADMSG;
+	return stream_refuse(src->in.reader, -EBADMSG, true, "%s", what);
 }
 
 /* Charge @bytes of memory for the content of records. */
@@ -82,15 +67,14 @@ static int source_recording_charge_names(void *ctx, enum stream_kind kind, s64 b
 	return source_recording_charge(ctx, (u64)bytes);
 }
 
-static int source_recording_on_hello(struct recording_source *src, const void *rec)
+static int source_recording_on_hello(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_hello *hello = rec;
 	const char *why = session_fill_begin(src->session, hello);
 
-	if (why) {
-		snprintf(src->why, sizeof(src->why), "blocks are sampled: %s", why);
-		return -EOPNOTSUPP;
-	}
+	if (why)
+		return stream_refuse(src->in.reader, -EOPNOTSUPP, false, "blocks are sampled: %s", why);
 	src->part = hello->part;
 	return 0;
 }
@@ -115,8 +99,9 @@ static int source_recording_add_process(struct recording_source *src, u32 pid, s
 	return err ? err : session_fill_process(src->session, pid, out);
 }
 
-static int source_recording_on_process(struct recording_source *src, const void *rec)
+static int source_recording_on_process(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_process *pr = rec;
 	struct process *p = session_find(src->session, pr->pid);
 	int err = 0;
@@ -136,44 +121,37 @@ static struct target *source_recording_target(void *ctx, u32 pid)
 	return p ? session_target_of(p) : NULL;
 }
 
-static int source_recording_on_name(struct recording_source *src, enum stream_kind kind, const void *rec)
+static int source_recording_changed(void *ctx, const struct target *changed)
 {
-	struct target *changed;
-	int err = stream_names_take(&src->names, kind, rec, &changed);
+	struct recording_source *src = ctx;
 
-	if (err == -EBADMSG && src->names.why)
-		return source_recording_refuse(src, src->names.why);
-	if (!err && changed)
-		session_fill_maps(src->session, session_find(src->session, (u32)changed->pid));
-	return err;
+	session_fill_maps(src->session, session_find(src->session, (u32)changed->pid));
+	return 0;
 }
 
-static int on_thread(struct recording_source *src, const void *rec)
+static int source_recording_on_thread(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_thread *t = rec;
-	struct process *p = session_find(src->session, t->pid);
 
-	if (p)
-		session_fill_thread(src->session, p, t->tid, t->comm);
+	session_fill_thread(src->session, session_find(src->session, t->pid), t->tid, t->comm);
 	return 0;
 }
 
-static int source_recording_on_losses(struct recording_source *src, const void *rec)
+static int source_recording_on_losses(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_losses *l = rec;
-	struct process *p = session_find(src->session, l->pid);
 
-	if (!p)
-		return source_recording_refuse(src, "losses of a process that is not there");
-	session_fill_losses(src->session, p, &l->l, l->flags);
+	session_fill_losses(src->session, session_find(src->session, l->pid), &l->l, l->flags);
 	return 0;
 }
 
-static int source_recording_on_mark(struct recording_source *src, const void *rec)
+static int source_recording_on_mark(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_mark_record *m = rec;
 
-	src->last_ns = m->time_ns;
 	if (m->what == STREAM_MARK_REPORT)
 		session_reported(src->session);
 	else if (m->what == STREAM_MARK_USER)
@@ -181,15 +159,14 @@ static int source_recording_on_mark(struct recording_source *src, const void *re
 	return 0;
 }
 
-static int source_recording_on_end(struct recording_source *src, const void *rec)
+static int source_recording_on_end(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_end *end = rec;
 
-	src->last_ns = end->time_ns;
 	if (end->reason != STREAM_END_ERROR)
 		return 0;
-	snprintf(src->why, sizeof(src->why), "its recording was broken off: %s", end->text);
-	return -ENODATA;
+	return stream_refuse(src->in.reader, -ENODATA, false, "its recording was broken off: %s", end->text);
 }
 
 static int check_memory(struct recording_source *src)
@@ -197,56 +174,69 @@ static int check_memory(struct recording_source *src)
 	session_bound_memory(src->session);
 	if (session_memory(src->session) <= src->max_memory)
 		return 0;
-	snprintf(src->why, sizeof(src->why), "its books need more than %s of memory: see --max-memory",
-		 human_bytes(src->max_memory).text);
-	return -ENOMEM;
+	return stream_refuse(src->in.reader, -ENOMEM, false,
+			     "its books need more than %s of memory: see --max-memory",
+			     human_bytes(src->max_memory).text);
 }
 
-static int source_recording_on_life(struct recording_source *src, const void *rec)
+/*
+ * A recording names the child of @birth behind it, and an older process of this PID has ended. A list of events has
+ * named it before.
+ */
+static int source_recording_end_older(struct recording_source *src, const struct process_event *birth)
 {
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = birth->child_pid },
+					   .time_ns = birth->time_ns,
+					   .exit_status = UINT32_MAX };
+	struct process *older = session_find(src->session, birth->child_pid);
+
+	return older && heap_totals(session_heap_of(older)).allocs
+		       ? session_enter(src->session, &end.h, sizeof(end))
+		       : 0;
+}
+
+static int source_recording_on_life(void *ctx, const void *rec)
+{
+	struct recording_source *src = ctx;
 	const struct process_event *ev = rec;
-	struct process *p = session_find(src->session, ev->h.pid);
+	const struct target *t = source_recording_target(src, ev->h.pid);
 	int err = 0;
 
-	src->last_ns = ev->time_ns;
 	/* A child and an image begin with a copy of the mappings. */
 	if (ev->h.kind != EVENT_EXIT)
-		err = source_recording_charge(
-			src, PROCESS_COST + (p ? session_target_of(p)->maps.nr * sizeof(struct mapping) : 0));
+		err = source_recording_charge(src, PROCESS_COST + t->maps.nr * sizeof(struct mapping));
 	if (!err && session_count(src->session) >= MAX_PROCESSES)
 		err = source_recording_refuse(src, "too many processes");
+	if (!err && ev->h.kind == EVENT_FORK)
+		err = source_recording_end_older(src, ev);
 	if (!err)
 		err = session_enter(src->session, &ev->h, sizeof(*ev));
 	/* A child has a copy of its parent's heap: a short record takes much memory. */
 	return err || ev->h.kind != EVENT_FORK ? err : check_memory(src);
 }
 
-static int source_recording_on_event(struct recording_source *src, const void *rec)
+static int source_recording_on_event(void *ctx, const void *rec)
 {
-	struct heap_event ev = *(const struct heap_event *)rec;
+	struct recording_source *src = ctx;
 
 	if (++src->nr_events % CHECK_EVENTS == 0 && check_memory(src))
 		return -ENOMEM;
-	src->last_ns = ev.time_ns;
-	ev.h.fn = src->names.fn_of[ev.h.fn];
-	return session_enter(src->session, &ev.h, sizeof(ev));
+	return session_enter(src->session, rec, sizeof(struct heap_event));
 }
 
-static int source_recording_on_stack(struct recording_source *src, const void *rec)
+static int source_recording_on_stack(void *ctx, const void *rec)
 {
-	const struct stack_event *ev = rec;
+	const struct recording_source *src = ctx;
 
-	return session_enter(src->session, &ev->h, sizeof(*ev));
+	return session_enter(src->session, rec, sizeof(struct stack_event));
 }
 
-static int source_recording_on_scan(struct recording_source *src, const void *rec)
+static int source_recording_on_scan(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	const struct stream_scan *scan = rec;
-	struct process *p = session_find(src->session, scan->pid);
 
-	if (!p)
-		return source_recording_refuse(src, "verdicts on a process that is not there");
-	return stream_scan_begin(&src->scan, src->session, p, scan);
+	return stream_scan_begin(&src->scan, src->session, session_find(src->session, scan->pid), scan);
 }
 
 static int source_recording_checked(struct recording_source *src, int err)
@@ -254,38 +244,48 @@ static int source_recording_checked(struct recording_source *src, int err)
 	return err == -EBADMSG ? source_recording_refuse(src, "verdicts that cannot be") : err;
 }
 
-static int on_scan_row(struct recording_source *src, const void *rec)
+static int on_scan_row(void *ctx, const void *rec)
 {
-	return source_recording_checked(src, stream_scan_row(&src->scan, src->names.fn_of, rec));
+	struct recording_source *src = ctx;
+
+	return source_recording_checked(src, stream_scan_row(&src->scan, src->in.names.fn_of, rec));
 }
 
-static int on_scan_link(struct recording_source *src, const void *rec)
+static int on_scan_link(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	int err = source_recording_charge(src, sizeof(struct leak_link));
 
-	return err ? err : source_recording_checked(src, stream_scan_link(&src->scan, src->names.fn_of, rec));
+	return err ? err
+		   : source_recording_checked(src, stream_scan_link(&src->scan, src->in.names.fn_of, rec));
 }
 
-static int on_scan_why(struct recording_source *src, const void *rec)
+static int on_scan_why(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
 	int err = source_recording_charge(src,
 					  sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
 
-	return err ? err : source_recording_checked(src, stream_scan_why(&src->scan, src->names.fn_of, rec));
+	return err ? err
+		   : source_recording_checked(src, stream_scan_why(&src->scan, src->in.names.fn_of, rec));
 }
 
-static int on_scan_step(struct recording_source *src, const void *rec)
+static int on_scan_step(void *ctx, const void *rec)
 {
-	return source_recording_checked(src, stream_scan_step(&src->scan, src->names.fn_of, rec));
+	struct recording_source *src = ctx;
+
+	return source_recording_checked(src, stream_scan_step(&src->scan, src->in.names.fn_of, rec));
 }
 
-static int on_scan_end(struct recording_source *src, const void *rec)
+static int on_scan_end(void *ctx, const void *rec)
 {
+	struct recording_source *src = ctx;
+
 	(void)rec;
 	return source_recording_checked(src, stream_scan_end(&src->scan, src->session));
 }
 
-static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const void *rec) = {
+static int (*const takers[NR_STREAM_KINDS])(void *ctx, const void *rec) = {
 	[STREAM_HELLO] = source_recording_on_hello,
 	[STREAM_STACK] = source_recording_on_stack,
 	[STREAM_PROCESS] = source_recording_on_process,
@@ -301,7 +301,7 @@ static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const 
 	[STREAM_SCAN_END] = on_scan_end,
 	[STREAM_MARK] = source_recording_on_mark,
 	[STREAM_END] = source_recording_on_end,
-	[STREAM_THREAD] = on_thread,
+	[STREAM_THREAD] = source_recording_on_thread,
 	[STREAM_EVENT] = source_recording_on_event,
 };
 
@@ -328,32 +328,32 @@ static int source_recording_on_record(void *ctx, enum stream_kind kind, const vo
 	/* Verdicts are about all blocks, not only about those of a span. */
 	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
 		return 0;
-	if (stream_names_takes(&src->names, kind))
-		err = source_recording_on_name(src, kind, rec);
-	else
-		err = takers[kind] ? takers[kind](ctx, rec) : 0;
+	err = stream_take(&src->in, kind, rec);
 	return !err && src->halts && session_span_is_over(src->session)
 		       ? source_recording_hold(src, kind, rec)
 		       : err;
 }
 
-int source_recording_new(struct source **out, struct session *s, u64 max_memory, bool is_list)
+int source_recording_new(struct source **out, struct session *s, u64 max_memory, const u64 *line)
 {
 	struct recording_source *src = calloc(1, sizeof(*src));
-	const struct stream_handler handler = { .ctx = src, .record = source_recording_on_record };
+	const struct stream_handler handler = { .ctx = src,
+						.line = line,
+						.record = source_recording_on_record };
 	int err;
 
 	if (!src)
 		return -ENOMEM;
 	src->session = s;
-	src->names = (struct stream_names){ .modules = session_modules(s),
-					    .fns = session_functions(s),
-					    .max_modules = MAX_FILES,
-					    .owner = { src, source_recording_target,
-						       source_recording_charge_names } };
+	src->in = (struct stream_taker){ .names = { .modules = session_modules(s),
+						    .fns = session_functions(s),
+						    .max_modules = MAX_FILES,
+						    .owner = { src, source_recording_target,
+							       source_recording_charge_names } },
+					 .takers = takers,
+					 .changed = source_recording_changed };
 	src->max_memory = max_memory;
-	err = is_list ? event_list_reader_new(&src->list, &handler)
-		      : stream_reader_new(&src->reader, &handler, &stream_zstd);
+	err = stream_reader_new(&src->in.reader, &handler, &stream_zstd);
 	if (err) {
 		free(src);
 		return err;
@@ -365,13 +365,8 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory,
 int source_recording_feed(struct source *source, const void *data, size_t len)
 {
 	struct recording_source *src = source_recording_self(source);
+	int err = stream_feed(src->in.reader, data, len);
 
-	int err;
-
-	src->nr_bytes += len;
-	if (src->list)
-		return event_list_feed(src->list, data, len);
-	err = stream_feed(src->reader, data, len);
 	src->is_halted = err == STREAM_HALT;
 	return err;
 }
@@ -393,45 +388,34 @@ int source_recording_go_on(struct source *source, u64 *offset)
 	else if (src->held != STREAM_MARK)
 		err = source_recording_on_record(src, src->held, &life);
 	if (!err)
-		err = stream_go_on(src->reader, offset);
-	if (!err)
-		src->nr_bytes = *offset;
+		err = stream_go_on(src->in.reader, offset);
 	src->is_halted = err == STREAM_HALT;
 	return err;
 }
 
 int source_recording_resume(struct source *source, const struct seek_point *p)
 {
-	return stream_reader_resume(source_recording_self(source)->reader, &p->cut, p->number, p->offset);
+	return stream_reader_resume(source_recording_self(source)->in.reader, &p->cut, p->number, p->offset);
 }
 
 int source_recording_finish(struct source *source)
 {
 	struct recording_source *src = source_recording_self(source);
-	int err = 0;
+	int err = src->is_halted ? 0 : stream_finish(src->in.reader);
 
-	if (src->list)
-		err = event_list_end(src->list);
-	else if (!src->is_halted)
-		err = stream_finish(src->reader);
-	session_fill_end(src->session, src->last_ns);
+	session_fill_end(src->session, src->in.last_ns, src->in.nr_strays);
+	src->in.nr_strays = 0;
 	return err;
 }
 
 const char *source_recording_why(const struct source *source)
 {
-	const struct recording_source *src = source_recording_self(source);
-
-	if (src->why[0])
-		return src->why;
-	return src->list ? event_list_why(src->list) : stream_why(src->reader);
+	return stream_why(source_recording_self(source)->in.reader);
 }
 
 u64 source_recording_unknown(const struct source *source)
 {
-	const struct recording_source *src = source_recording_self(source);
-
-	return src->list ? 0 : stream_progress(src->reader).nr_unknown;
+	return stream_progress(source_recording_self(source)->in.reader).nr_unknown;
 }
 
 static int source_recording_poll_records(struct source *source, const struct sink *sink)
@@ -466,9 +450,8 @@ static void source_recording_free_source(struct source *source)
 	if (!src)
 		return;
 	stream_scan_fini(&src->scan);
-	stream_reader_free(src->reader);
-	event_list_reader_free(src->list);
-	stream_names_fini(&src->names);
+	stream_reader_free(src->in.reader);
+	stream_names_fini(&src->in.names);
 	free(src);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording, or a list of events, as a source: its records fill a session. */
+/* A recording as a source: its records fill a session. */
 #pragma once
 
 #include "user/source/source.h"
@@ -14,11 +14,11 @@ struct session;
 extern const struct source_ops source_recording;
 
 /*
- * A source for @s, which owns *@out; all processes of @s come from the stream, or from a list of events (@is_list:
- * user/stream/event_list_read.h), which is never halted, resumed or continued. @max_memory limits the bytes of heaps,
- * stacks and names, but 64 for each byte of the stream are always allowed; 0 = 160 MiB. 0 or -ENOMEM.
+ * A source for @s, which owns *@out; all processes of @s come from the stream. @max_memory limits the bytes of heaps,
+ * stacks and names. @line: as in struct stream_handler. 0 or -ENOMEM.
  */
-int source_recording_new(struct source **out, struct session *s, u64 max_memory, bool is_list) __must_check;
+int source_recording_new(struct source **out, struct session *s, u64 max_memory,
+			 const u64 *line) __must_check;
 
 /* Enter the records in these bytes. 0, or as stream_feed(); source_recording_why() explains an error. */
 int source_recording_feed(struct source *src, const void *data, size_t len) __must_check;

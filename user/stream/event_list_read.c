@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Turn lines of text into the records of a recording: books and reports are tested with lists, without root or target.
+ * Turn lines of text into a recording: books and reports are tested with lists, without root or target.
  *
  * One record per line, words apart by spaces or tabs; an empty line or one that begins with # says nothing.
  * Numbers are decimal, 0x hexadecimal or 0 octal. FN is the ELF symbol of a row of the allocator table. In texts
@@ -27,8 +27,8 @@
  *	mark TIME NAME				a marker
  *	thread PID TID NAME
  *
- * TIME is in ns; without it a record comes 1 ns after the one before. STACK 0: none, 1: lost. Distance: of a sampled
- * block, as in STREAM_EVENT.
+ * TIME is in ns, and is never less than that of the event before; without it a record comes 1 ns after the one before.
+ * STACK 0: none, 1: lost. Distance: of a sampled block, as in STREAM_EVENT.
  */
 #include "user/stream/event_list_read.h"
 
@@ -41,15 +41,17 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
+#include "user/lib/digits.h"
 #include "user/heap/heap_sample.h"
 #include "user/heap/stacks.h"
+#include "user/stream/stream_record.h"
+#include "user/stream/stream_write.h"
 
 enum {
 	MAX_LINE = 16382,
 	MAX_WORDS = STACK_MAX_FRAMES + 4,
 	MAX_PROCESSES = 4096,
 	MAX_MAPS = 65536,
-	FREE_FLAGS = EVENT_TEMPORARY | EVENT_WITHIN,
 };
 
 /* A process of the list. */
@@ -62,43 +64,48 @@ struct listed_process {
 	bool has_new_maps; /* their records are not out yet */
 };
 
-struct listed_module {
-	char *path; /* owned */
-	u8 build_id[STREAM_BUILD_ID_MAX];
-	u8 build_id_len;
-};
+/* Words that the line of an event can end with, in this order. */
+enum { RETRY = 1, TEMPORARY = 2, WITHIN = 4, UNSAMPLED = 8, SIZE = 16, ALIGN = 32, DISTANCE = 64 };
 
-enum heap_words {
-	HAS_OLD = 1,
-	HAS_ADDR = 2,
-	HAS_SIZE = 4,
-	SAYS_SIZE = 8,
-	SAYS_ALIGNMENT = 16,
-	SAYS_DISTANCE = 32
-};
-
-/* A kind of line with a heap event. */
-struct heap_line {
-	u8 kind, flags; /* of the event */
-	u8 allowed;	/* flags that a last word can set */
-	u8 words;	/* enum heap_words */
-};
-
-/* One kind of line; numbers of words without the first. */
-struct line_kind {
+static const struct list_ending {
 	const char *word;
-	u8 min_words, max_words;
-	void (*parse)(struct event_list_reader *r);
-	struct heap_line heap;
+	u8 flag;     /* of the event */
+	char letter; /* of the value that the word has */
+} list_endings[] = { { "retry", EVENT_RETRY, 0 },   { "temporary", EVENT_TEMPORARY, 0 },
+		     { "within", EVENT_WITHIN, 0 }, { "unsampled", EVENT_UNSAMPLED, 0 },
+		     { "size=", 0, 's' },	    { "align=", 0, 'g' },
+		     { "distance=", 0, 'd' } };
+
+/*
+ * A kind of line. Each letter of values is one word: p, q a process introduced before, i another PID or TID, f a
+ * function, t a text, - what only put() can read, and others a number.
+ */
+struct line_kind {
+	const char *word, *values;
+	u8 more; /* words that may follow */
+	void (*put)(struct event_list_reader *r);
+	u8 event, flags, endings; /* of an event */
+};
+
+/* Most that a value can be, by letter; 0: any number. */
+static const u64 list_most[26] = {
+	['p' - 'a'] = INT32_MAX,	  ['q' - 'a'] = INT32_MAX,	 ['i' - 'a'] = INT32_MAX,
+	['e' - 'a'] = UINT32_MAX,	  ['w' - 'a'] = UINT32_MAX,	 ['x' - 'a'] = UINT32_MAX,
+	['y' - 'a'] = UINT32_MAX,	  ['z' - 'a'] = UINT32_MAX,	 ['m' - 'a'] = SAMPLE_MOST_BYTES,
+	['h' - 'a'] = NR_ALLOC_KINDS - 1, ['j' - 'a'] = NR_FAMILIES - 1,
 };
 
 struct event_list_reader {
-	struct stream_handler handler;
-	struct alloc_table *fns; /* owned; a row number is the number of the function in the records */
-	bool has_fn[ALLOC_MAX_FNS];
+	struct event_list_sink sink;
+	struct stream_writer *writer;	  /* owned */
+	struct alloc_table *fns;	  /* owned */
 	struct listed_process *processes; /* owned */
-	struct listed_module *modules;	  /* owned; by number - 1 */
+	struct stream_module *modules;	  /* owned, and each path; by number - 1 */
 	size_t nr_processes, nr_modules, max_processes, max_modules;
+	u64 sample_bytes;
+	u64 time_ns, last_ns; /* of the last event; of the last event or marker */
+	bool has_begun;	      /* STREAM_HELLO is out */
+	bool has_news;	      /* the line at hand made a record that a reader may refuse */
 	char line[MAX_LINE + 1];
 	size_t len; /* of the line that has not come to its end */
 	u64 nr_lines;
@@ -106,10 +113,15 @@ struct event_list_reader {
 	size_t nr_words;
 	const struct line_kind *kind;
 	struct listed_process *process; /* the one that the line is about */
-	u64 time_ns;
-	int err; /* 0 = no error yet */
+	u64 values[26];			/* by letter */
+	int err;			/* 0 = no error yet */
 	char why[192];
 };
+
+static u64 *list_value(struct event_list_reader *r, char letter)
+{
+	return &r->values[letter - 'a'];
+}
 
 static void __printf(3, 4) list_fail(struct event_list_reader *r, int err, const char *fmt, ...)
 {
@@ -125,24 +137,53 @@ static void __printf(3, 4) list_fail(struct event_list_reader *r, int err, const
 	va_end(ap);
 }
 
-static void list_fail_memory(struct event_list_reader *r)
+/* A function has returned @err: after an error nothing more is read. */
+static bool list_failed(struct event_list_reader *r, int err)
 {
-	list_fail(r, -ENOMEM, "%s", strerror(ENOMEM));
+	if (err)
+		list_fail(r, err, "%s", strerror(-err));
+	return r->err;
+}
+
+static int list_send(void *ctx, const void *data, size_t len)
+{
+	struct event_list_reader *r = ctx;
+	int err = r->sink.write(r->sink.ctx, data, len);
+
+	/* The sink knows why it refuses a line, which came before one that is bad. */
+	if (err) {
+		r->err = err;
+		r->why[0] = '\0';
+	}
+	return err;
 }
 
 /* A record of the line at hand, which has nothing wrong so far. */
 static void list_put(struct event_list_reader *r, enum stream_kind kind, const void *rec)
 {
-	int err = r->err ? 0 : r->handler.record(r->handler.ctx, kind, rec);
-
-	if (err)
-		list_fail(r, err, "%s", strerror(-err));
+	if (!r->err)
+		list_failed(r, stream_write(r->writer, kind, rec));
+	r->has_news = true;
 }
 
-/* Word @i as a number up to @max; 0 after list_fail(). */
-static u64 list_number(struct event_list_reader *r, size_t i, u64 max)
+static void list_put_event(struct event_list_reader *r, const struct event_header *rec, size_t len)
 {
-	const char *word = r->words[i];
+	if (!r->err)
+		list_failed(r, stream_write_event(r->writer, rec, len));
+}
+
+static void list_begin(struct event_list_reader *r)
+{
+	const struct stream_hello hello = { .sample_bytes = r->sample_bytes };
+
+	if (!r->has_begun)
+		list_put(r, STREAM_HELLO, &hello);
+	r->has_begun = true;
+}
+
+/* @word as a number up to @max, which is 0 for any; 0 after list_fail(). */
+static u64 list_number(struct event_list_reader *r, const char *word, u64 max)
+{
 	char *end;
 	u64 value;
 
@@ -150,12 +191,12 @@ static u64 list_number(struct event_list_reader *r, size_t i, u64 max)
 	value = strtoull(word, &end, 0);
 	if (errno || *end || word[0] < '0' || word[0] > '9')
 		list_fail(r, -EINVAL, "'%.40s' is not a number", word);
-	else if (value > max)
+	else if (max && value > max)
 		list_fail(r, -EINVAL, "%.40s is too large", word);
 	return r->err ? 0 : value;
 }
 
-static struct listed_process *list_find(struct event_list_reader *r, u32 pid)
+static struct listed_process *list_find(struct event_list_reader *r, u64 pid)
 {
 	for (size_t i = 0; i < r->nr_processes; i++)
 		if (r->processes[i].pid == pid)
@@ -163,196 +204,98 @@ static struct listed_process *list_find(struct event_list_reader *r, u32 pid)
 	return NULL;
 }
 
-/* Word @i as the pid of a process introduced before. */
-static u32 list_known_pid(struct event_list_reader *r, size_t i)
+static bool list_get_byte(const char *hex, u64 *byte)
 {
-	u32 pid = (u32)list_number(r, i, INT32_MAX);
-
-	r->process = list_find(r, pid);
-	if (!r->process)
-		list_fail(r, -EINVAL, "no process line for pid %u before", pid);
-	return pid;
+	return digits_get_bare_hex(hex, hex + 2, byte) == hex + 2;
 }
 
-static int hex_value(char c)
+/* Turn @word into the text that it stands for. */
+static void list_unescape(char *word)
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c) : NULL;
+	char *out = word;
+	u64 byte;
 
-	return at ? (int)(at - digits) : -1;
-}
+	if (!strcmp(word, "-"))
+		*word = '\0';
+	for (const char *s = word; *s; s++) {
+		bool is_byte = s[0] == '\\' && s[1] == 'x' && list_get_byte(s + 2, &byte);
 
-/* Word @i as a text, in place. */
-static const char *list_text(struct event_list_reader *r, size_t i)
-{
-	char *out = r->words[i];
-
-	if (!strcmp(out, "-"))
-		return "";
-	for (const char *s = out; *s; s++) {
-		if (*s == '\\' && s[1] == '\\') {
-			s++;
-		} else if (*s == '\\' && s[1] == 'x' && hex_value(s[2]) >= 0 && hex_value(s[3]) >= 0) {
-			*out++ = (char)(hex_value(s[2]) * 16 + hex_value(s[3]));
-			s += 3;
-			continue;
-		}
-		*out++ = *s;
+		s += s[0] == '\\' && s[1] == '\\';
+		*out++ = is_byte ? (char)byte : *s;
+		s += is_byte ? 3 : 0;
 	}
 	*out = '\0';
-	return r->words[i];
 }
 
-/* The program of @p, in the words from @i on. */
-static void put_process(struct event_list_reader *r, const struct listed_process *p, size_t i)
-{
-	const struct stream_process rec = { .pid = p->pid,
-					    .flags = p->flags,
-					    .word_size = 8,
-					    .comm = list_text(r, i),
-					    .exe = list_text(r, i + 1) };
-
-	list_put(r, STREAM_PROCESS, &rec);
-}
-
-static void parse_process(struct event_list_reader *r)
-{
-	u32 pid = (u32)list_number(r, 1, INT32_MAX);
-	struct listed_process *p;
-
-	if (list_find(r, pid))
-		list_fail(r, -EINVAL, "pid %u has a process line already", pid);
-	if (r->nr_words == 5 && strcmp(r->words[4], "started"))
-		list_fail(r, -EINVAL, "'%.40s' instead of 'started'", r->words[4]);
-	if (r->nr_processes == MAX_PROCESSES)
-		list_fail(r, -EINVAL, "more than %d processes", MAX_PROCESSES);
-	if (r->err)
-		return;
-	if (array_reserve(r->processes, r->max_processes, r->nr_processes + 1)) {
-		list_fail_memory(r);
-		return;
-	}
-	p = &r->processes[r->nr_processes++];
-	*p = (struct listed_process){ .pid = pid, .flags = r->nr_words == 5 ? STREAM_STARTED : 0 };
-	put_process(r, p, 2);
-}
-
-static u8 hex_digit(struct event_list_reader *r, char c)
-{
-	int value = hex_value(c);
-
-	if (value < 0)
-		list_fail(r, -EINVAL, "a build ID is pairs of lower case hexadecimal digits");
-	return value < 0 ? 0 : (u8)value;
-}
-
-/* The number of the module of the path and build ID in @rec. 0 if there is none. */
-static u32 find_listed(const struct event_list_reader *r, const struct stream_module *rec)
-{
-	for (u32 i = 0; i < r->nr_modules; i++) {
-		const struct listed_module *m = &r->modules[i];
-
-		if (!strcmp(m->path, rec->path) && m->build_id_len == rec->build_id_len &&
-		    !memcmp(m->build_id, rec->build_id, rec->build_id_len))
-			return i + 1;
-	}
-	return 0;
-}
-
-/* Of a file without a build ID nothing is known: it is the one that has this name here. */
-static void list_identify(struct stream_module *rec)
-{
-	struct stat st;
-
-	if (rec->build_id_len || stat(rec->path, &st))
-		return;
-	rec->dev = st.st_dev;
-	rec->ino = st.st_ino;
-}
-
-/* The module of words[5] and the build ID in words[6], shared between processes. */
+/* The number of the module of words[5] and the build ID in words[6], shared between processes. */
 static u32 list_module(struct event_list_reader *r)
 {
 	const char *hex = r->nr_words == 7 ? r->words[6] : "";
-	struct stream_module rec = { .path = list_text(r, 5), .link = "" };
-	size_t len = (strlen(hex) + 1) / 2;
-	struct listed_module *m;
-	u32 number;
+	struct stream_module rec = { .path = r->words[5], .build_id_len = (u8)((strlen(hex) + 1) / 2) };
+	struct stat st;
+	u64 byte;
 
-	if (len > STREAM_BUILD_ID_MAX)
+	if (strlen(hex) > 2 * STREAM_BUILD_ID_MAX)
 		list_fail(r, -EINVAL, "a build ID has at most %d bytes", STREAM_BUILD_ID_MAX);
-	for (size_t i = 0; i < len && !r->err; i++)
-		rec.build_id[i] = (u8)(hex_digit(r, hex[2 * i]) << 4 | hex_digit(r, hex[2 * i + 1]));
-	if (r->err)
-		return 0;
-	rec.build_id_len = (u8)len;
-	number = find_listed(r, &rec);
-	if (number)
-		return number;
-	if (array_reserve(r->modules, r->max_modules, r->nr_modules + 1)) {
-		list_fail_memory(r);
-		return 0;
+	for (u32 i = 0; i < rec.build_id_len && !r->err; i++) {
+		if (!list_get_byte(hex + 2 * i, &byte))
+			list_fail(r, -EINVAL, "a build ID is pairs of lower case hexadecimal digits");
+		rec.build_id[i] = (u8)byte;
 	}
-	m = &r->modules[r->nr_modules];
-	*m = (struct listed_module){ .path = strdup(rec.path), .build_id_len = rec.build_id_len };
-	memcpy(m->build_id, rec.build_id, len);
-	if (!m->path) {
-		list_fail_memory(r);
+	for (u32 i = 0; i < r->nr_modules && !r->err; i++)
+		if (!strcmp(r->modules[i].path, rec.path) && r->modules[i].build_id_len == rec.build_id_len &&
+		    !memcmp(r->modules[i].build_id, rec.build_id, rec.build_id_len))
+			return i + 1;
+	if (r->err || list_failed(r, array_reserve(r->modules, r->max_modules, r->nr_modules + 1)))
 		return 0;
+	rec.path = strdup(rec.path);
+	if (list_failed(r, rec.path ? 0 : -ENOMEM))
+		return 0;
+	/* Of a file without a build ID nothing is known: it is the one that has this name here. */
+	if (!rec.build_id_len && !stat(rec.path, &st)) {
+		rec.dev = st.st_dev;
+		rec.ino = st.st_ino;
 	}
-	rec.module = (u32)++r->nr_modules;
-	list_identify(&rec);
+	r->modules[r->nr_modules++] = rec;
+	rec.module = (u32)r->nr_modules;
 	list_put(r, STREAM_MODULE, &rec);
 	return rec.module;
 }
 
-/* Insert @m by address. */
-static void list_add_mapping(struct event_list_reader *r, struct listed_process *p,
-			     const struct stream_mapping *m)
+/* Insert a mapping by address. */
+static void list_put_mapping(struct event_list_reader *r)
 {
+	struct listed_process *p = r->process;
+	const u64 start = *list_value(r, 'a'), bias = *list_value(r, 'c');
+	const struct stream_mapping m = { .start = start,
+					  .end = *list_value(r, 'b'),
+					  .file_offset = start - bias,
+					  .bias = bias,
+					  .module = *r->words[5] ? list_module(r) : 0 };
 	size_t i = p->nr_maps;
 
-	while (i > 0 && p->maps[i - 1].start >= m->end)
+	while (i > 0 && p->maps[i - 1].start >= m.end)
 		i--;
-	if (m->start >= m->end)
+	if (m.start >= m.end)
 		list_fail(r, -EINVAL, "the mapping ends before it starts");
-	else if (i > 0 && p->maps[i - 1].end > m->start)
+	else if (i > 0 && p->maps[i - 1].end > m.start)
 		list_fail(r, -EINVAL, "the mapping overlaps another one");
 	else if (p->nr_maps == MAX_MAPS)
 		list_fail(r, -EINVAL, "more than %d mappings", MAX_MAPS);
-	if (r->err)
+	if (r->err || list_failed(r, array_extend(p->maps, p->nr_maps)))
 		return;
-	if (array_extend(p->maps, p->nr_maps)) {
-		list_fail_memory(r);
-		return;
-	}
-	memmove(&p->maps[i + 1], &p->maps[i], (p->nr_maps - i) * sizeof(*m));
-	p->maps[i] = *m;
+	memmove(&p->maps[i + 1], &p->maps[i], (p->nr_maps - i) * sizeof(m));
+	p->maps[i] = m;
 	p->nr_maps++;
 	p->has_new_maps = true;
 }
 
-static void parse_mapping(struct event_list_reader *r)
-{
-	struct stream_mapping m = { .start = list_number(r, 2, UINT64_MAX),
-				    .end = list_number(r, 3, UINT64_MAX) };
-
-	list_known_pid(r, 1);
-	m.bias = list_number(r, 4, UINT64_MAX);
-	m.file_offset = m.start - m.bias;
-	if (!r->err && strcmp(r->words[5], "-"))
-		m.module = list_module(r);
-	if (!r->err)
-		list_add_mapping(r, r->process, &m);
-}
-
 /* A recording has all mappings of a process at once: those of the lines before the one at hand. */
-static void put_new_maps(struct event_list_reader *r)
+static void list_put_maps(struct event_list_reader *r, struct listed_process *p)
 {
-	struct listed_process *p = r->process;
-	const struct stream_maps rec = { .pid = p ? p->pid : 0, .epoch = 1, .nr = p ? (u32)p->nr_maps : 0 };
+	const struct stream_maps rec = { .pid = p->pid, .epoch = 1, .nr = (u32)p->nr_maps };
 
-	if (r->err || !p || !p->has_new_maps)
+	if (!p->has_new_maps)
 		return;
 	p->has_new_maps = false;
 	list_put(r, STREAM_MAPS, &rec);
@@ -360,291 +303,265 @@ static void put_new_maps(struct event_list_reader *r)
 		list_put(r, STREAM_MAPPING, &p->maps[i]);
 }
 
-static u8 stack_end_of(struct event_list_reader *r, const char *word)
+/* Read word @i as the value @letter. */
+static void list_read_value(struct event_list_reader *r, size_t i, char letter)
 {
-	for (u32 end = 0; end < NR_STACK_ENDS; end++)
-		if (!strcmp(stack_end_word(end), word))
-			return (u8)end;
-	list_fail(r, -EINVAL, "'%.40s' is not the end of a stack", word);
-	return 0;
-}
+	char *word = r->words[i];
+	u64 *value = list_value(r, letter);
 
-static void parse_stack(struct event_list_reader *r)
-{
-	struct stack_event ev = { .h.kind = EVENT_STACK, .epoch = 1 };
-
-	ev.h.pid = ev.h.tid = list_known_pid(r, 2);
-	ev.id = list_number(r, 1, UINT64_MAX);
-	if (ev.id < STACK_FIRST_ID)
-		list_fail(r, -EINVAL, "stack ids begin with %d", STACK_FIRST_ID);
-	ev.end = stack_end_of(r, r->words[3]);
-	ev.nr_frames = (u16)(r->nr_words - 4);
-	for (u16 i = 0; i < ev.nr_frames; i++)
-		ev.ips[i] = list_number(r, 4 + i, UINT64_MAX);
-	put_new_maps(r);
-	list_put(r, STREAM_STACK, &ev);
+	if (letter == 't') {
+		list_unescape(word);
+	} else if (letter == 'f') {
+		*value = (u64)alloc_fn_find(r->fns, word);
+		if (!*value)
+			list_fail(r, -EINVAL, "'%.40s' is no allocator function", word);
+	} else {
+		*value = list_number(r, word, list_most[letter - 'a']);
+	}
+	if (letter != 'p' && letter != 'q')
+		return;
+	r->process = list_find(r, *value);
+	if (!r->process)
+		list_fail(r, -EINVAL, "no process line for pid %u before", (u32)*value);
+	else if (r->kind->put != list_put_mapping)
+		list_put_maps(r, r->process);
 }
 
 /* The last words of an event, from @i on: time and flags. */
-static u8 parse_end(struct event_list_reader *r, size_t i, u8 allowed)
+static void list_read_end(struct event_list_reader *r, size_t i)
 {
-	static const struct {
-		const char *word;
-		u8 flag;
-	} flags[] = { { "temporary", EVENT_TEMPORARY },
-		      { "retry", EVENT_RETRY },
-		      { "within", EVENT_WITHIN },
-		      { "unsampled", EVENT_UNSAMPLED } };
-	u8 found = 0;
-
 	r->time_ns++;
 	if (i < r->nr_words && r->words[i][0] >= '0' && r->words[i][0] <= '9')
-		r->time_ns = list_number(r, i++, UINT64_MAX);
-	if (i == r->nr_words)
-		return 0;
-	for (size_t k = 0; k < ARRAY_SIZE(flags); k++)
-		if (!strcmp(r->words[i], flags[k].word))
-			found = flags[k].flag & allowed;
-	if (!found || i + 1 < r->nr_words)
-		list_fail(r, -EINVAL, "'%.40s' does not belong here", r->words[r->nr_words - 1]);
-	return found;
+		r->time_ns = list_number(r, r->words[i++], 0);
+	r->last_ns = r->time_ns;
+	for (size_t k = 0; k < ARRAY_SIZE(list_endings) && i < r->nr_words; k++) {
+		const struct list_ending *e = &list_endings[k];
+		size_t len = strlen(e->word);
+
+		if (!(r->kind->endings >> k & 1) || (e->flag && *list_value(r, 'l')) ||
+		    strncmp(r->words[i], e->word, e->letter ? len : len + 1))
+			continue;
+		if (e->letter)
+			*list_value(r, e->letter) = list_number(r, r->words[i] + len, 0);
+		if (e->letter == 'g' && !*list_value(r, 'g'))
+			*list_value(r, 'g') = ALIGNMENT_ZERO;
+		*list_value(r, 'l') |= e->flag;
+		i++;
+	}
+	if (i < r->nr_words)
+		list_fail(r, -EINVAL, "'%.40s' does not belong here", r->words[i]);
 }
 
-/* The first record of a function comes behind one that says what it is. */
-static void introduce_function(struct event_list_reader *r, u16 number)
+/* The program of the process, in the words from @i on. */
+static void list_put_program(struct event_list_reader *r, size_t i)
 {
-	const struct alloc_fn *fn = alloc_fn(r->fns, number);
-	const struct stream_function rec = {
-		.fn = number, .kind = fn->kind, .family = fn->family, .symbol = fn->symbol, .name = fn->name
-	};
+	const struct stream_process rec = { .pid = r->process->pid,
+					    .flags = r->process->flags,
+					    .word_size = 8,
+					    .comm = r->words[i],
+					    .exe = r->words[i + 1] };
 
-	if (r->err || r->has_fn[number])
+	list_put(r, STREAM_PROCESS, &rec);
+}
+
+static void list_put_process(struct event_list_reader *r)
+{
+	u32 pid = (u32)*list_value(r, 'i');
+
+	if (list_find(r, pid))
+		list_fail(r, -EINVAL, "pid %u has a process line already", pid);
+	if (r->nr_words == 5 && strcmp(r->words[4], "started"))
+		list_fail(r, -EINVAL, "'%.40s' instead of 'started'", r->words[4]);
+	if (r->nr_processes == MAX_PROCESSES)
+		list_fail(r, -EINVAL, "more than %d processes", MAX_PROCESSES);
+	if (r->err || list_failed(r, array_reserve(r->processes, r->max_processes, r->nr_processes + 1)))
 		return;
-	r->has_fn[number] = true;
-	list_put(r, STREAM_FUNCTION, &rec);
+	r->process = &r->processes[r->nr_processes++];
+	*r->process = (struct listed_process){ .pid = pid, .flags = r->nr_words == 5 ? STREAM_STARTED : 0 };
+	list_begin(r);
+	list_put_program(r, 2);
 }
 
-/* The last word, if it comes after word @stack and is a number behind @key: take it off. False if it is none. */
-static bool last_number(struct event_list_reader *r, size_t stack, const char *key, u64 *out)
+static void list_put_stack(struct event_list_reader *r)
 {
-	size_t last = r->nr_words - 1;
+	struct stack_event ev = { .h = { .kind = EVENT_STACK, .pid = r->process->pid },
+				  .id = *list_value(r, 'n'),
+				  .epoch = 1,
+				  .nr_frames = (u16)(r->nr_words - 4) };
 
-	if (last <= stack || strncmp(r->words[last], key, strlen(key)))
-		return false;
-	r->words[last] += strlen(key);
-	*out = list_number(r, last, UINT64_MAX);
-	r->nr_words--;
-	return true;
+	if (ev.id < STACK_FIRST_ID)
+		list_fail(r, -EINVAL, "stack ids begin with %d", STACK_FIRST_ID);
+	while (ev.end < NR_STACK_ENDS && strcmp(stack_end_word(ev.end), r->words[3]))
+		ev.end++;
+	if (ev.end == NR_STACK_ENDS)
+		list_fail(r, -EINVAL, "'%.40s' is not the end of a stack", r->words[3]);
+	for (u16 i = 0; i < ev.nr_frames; i++)
+		ev.ips[i] = list_number(r, r->words[4 + i], 0);
+	list_put_event(r, &ev.h, sizeof(ev));
+	if (stream_written(r->writer).nr_dropped_stacks)
+		list_fail(r, -EINVAL, "more than %d stacks", STREAM_MAX_STACKS);
 }
 
-/* The alignment that a call asks for or says, as in an event. */
-static u64 last_alignment(struct event_list_reader *r, size_t stack)
+static void list_put_heap(struct event_list_reader *r)
 {
-	u64 alignment = 0;
+	struct heap_event ev = { .h = { .kind = r->kind->event,
+					.fn = (u16)*list_value(r, 'f'),
+					.pid = r->process->pid,
+					.tid = (u32)*list_value(r, 'i') },
+				 .addr = *list_value(r, 'a'),
+				 .stack = *list_value(r, 'k') };
 
-	return last_number(r, stack, "align=", &alignment) && !alignment ? ALIGNMENT_ZERO : alignment;
-}
-
-/* The words KIND PID TID FN, then some of OLD_ADDR, ADDR, SIZE, then STACK, and what parse_end() reads. */
-static void parse_heap(struct event_list_reader *r)
-{
-	const struct heap_line *line = &r->kind->heap;
-	struct heap_event ev = { .h = { .kind = line->kind, .flags = line->flags } };
-	u64 distance;
-	size_t i = 4, stack = 4 + (size_t)__builtin_popcount(line->words & (HAS_OLD | HAS_ADDR | HAS_SIZE));
-
-	ev.h.pid = list_known_pid(r, 1);
-	ev.h.tid = (u32)list_number(r, 2, INT32_MAX);
-	ev.h.fn = (u16)alloc_fn_find(r->fns, r->words[3]);
-	if (!ev.h.fn)
-		list_fail(r, -EINVAL, "'%.40s' is no allocator function", r->words[3]);
-	if (line->words & SAYS_DISTANCE && last_number(r, stack, "distance=", &distance))
-		ev.h.distance = distance < SAMPLE_MARKS_END ? (u32)distance : 0;
-	if (line->words & SAYS_ALIGNMENT)
-		ev.alignment = last_alignment(r, stack);
-	if (line->words & SAYS_SIZE)
-		last_number(r, stack, "size=", &ev.size);
-	if (line->words & HAS_OLD)
-		ev.old_addr = list_number(r, i++, UINT64_MAX);
-	if (line->words & HAS_ADDR)
-		ev.addr = list_number(r, i++, UINT64_MAX);
-	if (line->words & HAS_SIZE)
-		ev.size = list_number(r, i, UINT64_MAX);
-	ev.stack = list_number(r, stack, UINT64_MAX);
-	ev.h.flags |= parse_end(r, stack + 1, line->allowed);
+	list_read_end(r, strlen(r->kind->values) + 1);
+	ev.h.flags = r->kind->flags | (u8)*list_value(r, 'l');
+	ev.h.distance = *list_value(r, 'd') < SAMPLE_MARKS_END ? (u32)*list_value(r, 'd') : 0;
+	ev.old_addr = *list_value(r, 'o') | *list_value(r, 'g');
+	ev.size = *list_value(r, 's');
 	ev.time_ns = r->time_ns;
-	introduce_function(r, ev.h.fn);
-	put_new_maps(r);
-	list_put(r, STREAM_EVENT, &ev);
+	list_put_event(r, &ev.h, sizeof(ev));
 }
 
 /* A free may be among them, and results of calls: what that means for the books a recording says itself. */
-static void parse_lost(struct event_list_reader *r)
+static void list_put_losses(struct event_list_reader *r)
 {
-	const struct losses more = { .allocs = list_number(r, 2, UINT32_MAX),
-				     .frees = list_number(r, 3, UINT32_MAX),
-				     .stacks = list_number(r, 4, UINT32_MAX),
-				     .other = list_number(r, 5, UINT32_MAX) };
-	u8 flags = (u8)((more.frees || more.other ? STREAM_TAINT : 0) | (more.allocs ? STREAM_GAPS : 0));
-	struct stream_losses rec = { .pid = list_known_pid(r, 1), .flags = flags };
+	const struct losses more = { .allocs = *list_value(r, 'w'),
+				     .frees = *list_value(r, 'x'),
+				     .stacks = *list_value(r, 'y'),
+				     .other = *list_value(r, 'z') };
+	struct stream_losses rec = { .pid = r->process->pid };
 
-	if (r->err)
-		return;
+	rec.flags = (more.frees || more.other ? STREAM_TAINT : 0) | (more.allocs ? STREAM_GAPS : 0);
 	losses_add(&r->process->losses, &more);
 	rec.l = r->process->losses;
 	list_put(r, STREAM_LOSSES, &rec);
 }
 
-static void parse_life(struct event_list_reader *r, enum stream_kind kind, struct process_event *ev,
-		       size_t time)
+static void list_put_life(struct event_list_reader *r)
 {
-	ev->h.pid = ev->h.tid = list_known_pid(r, 1);
-	parse_end(r, time, 0);
-	ev->time_ns = r->time_ns;
-	put_new_maps(r);
-	list_put(r, kind, ev);
+	bool has_names = r->kind->event == EVENT_EXEC && r->nr_words > 3;
+	struct process_event ev = { .h.kind = r->kind->event,
+				    .child_pid = (u32)*list_value(r, 'q'),
+				    .exit_status = (u32)*list_value(r, 'e') };
+
+	ev.h.pid = ev.h.tid = (u32)*list_value(r, 'p');
+	list_read_end(r, has_names ? 4 : strlen(r->kind->values) + 1);
+	ev.time_ns = r->time_ns;
+	list_put_event(r, &ev.h, sizeof(ev));
+	r->has_news = true;
+	if (!has_names)
+		return;
+	list_unescape(r->words[2]);
+	list_unescape(r->words[3]);
+	list_put_program(r, 2);
 }
 
-static void parse_exec(struct event_list_reader *r)
+static void list_put_allocator(struct event_list_reader *r)
 {
-	struct process_event ev = { .h.kind = EVENT_EXEC };
-	bool has_names = r->nr_words > 3;
+	struct stream_allocator rec = { .pid = r->process->pid, .kind = r->words[2] };
 
-	parse_life(r, STREAM_EXEC, &ev, has_names ? 4 : 2);
-	if (has_names && !r->err)
-		put_process(r, r->process, 2);
-}
-
-static void parse_fork(struct event_list_reader *r)
-{
-	struct process_event ev = { .h.kind = EVENT_FORK, .child_pid = list_known_pid(r, 2) };
-
-	put_new_maps(r);
-	parse_life(r, STREAM_FORK, &ev, 3);
-}
-
-static void parse_exit(struct event_list_reader *r)
-{
-	struct process_event ev = { .h.kind = EVENT_EXIT, .exit_status = (u32)list_number(r, 2, UINT32_MAX) };
-
-	parse_life(r, STREAM_EXIT, &ev, 3);
-}
-
-static void parse_allocator(struct event_list_reader *r)
-{
-	struct stream_allocator rec = { .pid = list_known_pid(r, 1), .kind = list_text(r, 2) };
-	const char *path = list_text(r, 3);
-
-	for (size_t i = 0; !r->err && i < r->process->nr_maps; i++) {
+	for (size_t i = 0; i < r->process->nr_maps; i++) {
 		u32 number = r->process->maps[i].module;
 
-		if (number && !strcmp(r->modules[number - 1].path, path))
+		if (number && !strcmp(r->modules[number - 1].path, r->words[3]))
 			rec.module = number;
 	}
 	if (!rec.module)
-		list_fail(r, -EINVAL, "'%.40s' is in no map line before", path);
-	put_new_maps(r);
+		list_fail(r, -EINVAL, "'%.40s' is in no map line before", r->words[3]);
 	list_put(r, STREAM_ALLOCATOR, &rec);
 }
 
-static void parse_function(struct event_list_reader *r)
+static void list_add_function(struct event_list_reader *r)
 {
-	const struct alloc_fn row = { .kind = (enum alloc_kind)list_number(r, 1, NR_ALLOC_KINDS - 1),
-				      .family = (enum alloc_family)list_number(r, 2, NR_FAMILIES - 1),
-				      .symbol = list_text(r, 3),
-				      .name = list_text(r, 4) };
-	int fn = r->err || alloc_fn_find(r->fns, row.symbol) ? 0 : alloc_fn_add(r->fns, &row);
+	const struct alloc_fn row = { .kind = (enum alloc_kind) * list_value(r, 'h'),
+				      .family = (enum alloc_family) * list_value(r, 'j'),
+				      .symbol = r->words[3],
+				      .name = r->words[4] };
+	int fn = alloc_fn_find(r->fns, row.symbol) ? 0 : alloc_fn_add(r->fns, &row);
 
 	if (fn < 0)
 		list_fail(r, fn == -ENOMEM ? fn : -EINVAL, "%s", strerror(-fn));
 }
 
-static void parse_sample(struct event_list_reader *r)
+static void list_set_sample(struct event_list_reader *r)
 {
-	const struct stream_hello hello = { .sample_bytes = list_number(r, 1, SAMPLE_MOST_BYTES) };
-
 	if (r->nr_processes)
 		list_fail(r, -EINVAL, "it must come before all processes");
-	list_put(r, STREAM_HELLO, &hello);
+	r->sample_bytes = *list_value(r, 'm');
 }
 
-static void parse_marker(struct event_list_reader *r)
+static void list_put_mark(struct event_list_reader *r)
 {
-	const struct stream_mark_record rec = { .time_ns = list_number(r, 1, UINT64_MAX),
+	const struct stream_mark_record rec = { .time_ns = *list_value(r, 'n'),
 						.what = STREAM_MARK_USER,
-						.text = list_text(r, 2) };
+						.text = r->words[2] };
 
 	if (!r->nr_processes)
 		list_fail(r, -EINVAL, "no process line before");
+	r->last_ns = rec.time_ns;
 	list_put(r, STREAM_MARK, &rec);
 }
 
-static void parse_thread(struct event_list_reader *r)
+static void list_put_thread(struct event_list_reader *r)
 {
-	const struct stream_thread rec = { .pid = list_known_pid(r, 1),
-					   .tid = (u32)list_number(r, 2, INT32_MAX),
-					   .comm = list_text(r, 3) };
+	const struct stream_thread rec = { .pid = r->process->pid,
+					   .tid = (u32)*list_value(r, 'i'),
+					   .comm = r->words[3] };
 
 	list_put(r, STREAM_THREAD, &rec);
 }
 
 static const struct line_kind line_kinds[] = {
-	{ "sample", 1, 1, parse_sample },
-	{ "process", 3, 4, parse_process },
-	{ "map", 5, 6, parse_mapping },
-	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
-	{ "alloc",
-	  6,
-	  10,
-	  parse_heap,
-	  { EVENT_ALLOC, 0, EVENT_RETRY, HAS_ADDR | HAS_SIZE | SAYS_ALIGNMENT | SAYS_DISTANCE } },
-	{ "free", 5, 9, parse_heap, { EVENT_FREE, 0, FREE_FLAGS, HAS_ADDR | SAYS_SIZE | SAYS_ALIGNMENT } },
-	{ "realloc-begin", 6, 7, parse_heap, { EVENT_REALLOC_BEGIN, 0, 0, HAS_OLD | HAS_SIZE } },
-	{ "realloc-end",
-	  7,
-	  10,
-	  parse_heap,
-	  { EVENT_REALLOC_END, 0, EVENT_RETRY | EVENT_UNSAMPLED,
-	    HAS_OLD | HAS_ADDR | HAS_SIZE | SAYS_DISTANCE } },
-	{ "unmap", 6, 7, parse_heap, { EVENT_FREE, EVENT_UNMAP, 0, HAS_ADDR | HAS_SIZE } },
-	{ "lost", 5, 5, parse_lost },
-	{ "exec", 1, 4, parse_exec },
-	{ "fork", 2, 3, parse_fork },
-	{ "exit", 2, 3, parse_exit },
-	{ "allocator", 3, 3, parse_allocator },
-	{ "function", 4, 4, parse_function },
-	{ "mark", 2, 2, parse_marker },
-	{ "thread", 3, 3, parse_thread },
+	{ "sample", "m", 0, list_set_sample },
+	{ "process", "itt", 1, list_put_process },
+	{ "map", "pabct", 1, list_put_mapping },
+	{ "stack", "np-", STACK_MAX_FRAMES, list_put_stack },
+	{ "alloc", "pifask", 4, list_put_heap, EVENT_ALLOC, 0, RETRY | ALIGN | DISTANCE },
+	{ "free", "pifak", 4, list_put_heap, EVENT_FREE, 0, TEMPORARY | WITHIN | SIZE | ALIGN },
+	{ "realloc-begin", "pifosk", 1, list_put_heap, EVENT_REALLOC_BEGIN, 0, 0 },
+	{ "realloc-end", "pifoask", 3, list_put_heap, EVENT_REALLOC_END, 0, RETRY | UNSAMPLED | DISTANCE },
+	{ "unmap", "pifask", 1, list_put_heap, EVENT_FREE, EVENT_UNMAP, 0 },
+	{ "lost", "pwxyz", 0, list_put_losses },
+	{ "exec", "p", 3, list_put_life, EVENT_EXEC },
+	{ "fork", "pq", 1, list_put_life, EVENT_FORK },
+	{ "exit", "pe", 1, list_put_life, EVENT_EXIT },
+	{ "allocator", "ptt", 0, list_put_allocator },
+	{ "function", "hjtt", 0, list_add_function },
+	{ "mark", "nt", 0, list_put_mark },
+	{ "thread", "pit", 0, list_put_thread },
 };
 
-static void parse_words(struct event_list_reader *r)
+static void list_read_words(struct event_list_reader *r)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(line_kinds); i++) {
-		const struct line_kind *kind = &line_kinds[i];
+	const struct line_kind *kind = line_kinds, *end = line_kinds + ARRAY_SIZE(line_kinds);
+	const char *first = r->words[0];
+	size_t nr;
 
-		if (strcmp(kind->word, r->words[0]))
-			continue;
-		if (r->nr_words - 1 < kind->min_words || r->nr_words - 1 > kind->max_words)
-			list_fail(r, -EINVAL, "%s takes %u to %u words, not %zu", kind->word, kind->min_words,
-				  kind->max_words, r->nr_words - 1);
-		r->kind = kind;
-		if (!r->err)
-			kind->parse(r);
-		return;
-	}
-	if (r->nr_lines == 1 && (!strcmp(r->words[0], "leaks") || !strcmp(r->words[0], "no"))) {
+	while (kind < end && strcmp(kind->word, first))
+		kind++;
+	if (kind == end && r->nr_lines == 1 && (!strcmp(first, "leaks") || !strcmp(first, "no")))
 		list_fail(
 			r, -EINVAL,
 			"this is the text of a report, and names come into its JSON (-o FILE.json) or a recording");
+	else if (kind == end)
+		list_fail(r, -EINVAL,
+			  "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
+			  first);
+	if (r->err)
 		return;
-	}
-	list_fail(r, -EINVAL,
-		  "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
-		  r->words[0]);
+	nr = strlen(kind->values);
+	if (r->nr_words - 1 < nr || r->nr_words - 1 > nr + kind->more)
+		list_fail(r, -EINVAL, "%s takes %zu to %zu words, not %zu", first, nr, nr + kind->more,
+			  r->nr_words - 1);
+	r->kind = kind;
+	memset(r->values, 0, sizeof(r->values));
+	for (size_t i = 0; i < nr && !r->err; i++)
+		if (kind->values[i] != '-')
+			list_read_value(r, i + 1, kind->values[i]);
+	if (!r->err)
+		kind->put(r);
 }
 
-/* The whole line in r->line. */
-static void parse_line(struct event_list_reader *r)
+/* The whole line in r->line. A record that can be refused goes out with its line, events gather. */
+static void list_read_line(struct event_list_reader *r)
 {
 	char *rest = r->line, *word;
 
@@ -653,7 +570,6 @@ static void parse_line(struct event_list_reader *r)
 	if (memchr(r->line, '\0', r->len))
 		list_fail(r, -EINVAL, "a NUL");
 	r->nr_words = r->len = 0;
-	r->process = NULL;
 	while (!r->err && (word = strsep(&rest, " \t\r"))) {
 		if (!*word)
 			continue;
@@ -663,11 +579,16 @@ static void parse_line(struct event_list_reader *r)
 			r->words[r->nr_words++] = word;
 	}
 	if (!r->err && r->nr_words && r->words[0][0] != '#')
-		parse_words(r);
+		list_read_words(r);
+	if (r->has_news && !r->err)
+		list_failed(r, stream_flush(r->writer));
+	r->has_news = false;
 }
 
 int event_list_feed(struct event_list_reader *r, const char *data, size_t len)
 {
+	int err;
+
 	while (len && !r->err) {
 		const char *end = memchr(data, '\n', len);
 		size_t nr = end ? (size_t)(end - data) : len;
@@ -680,28 +601,32 @@ int event_list_feed(struct event_list_reader *r, const char *data, size_t len)
 		memcpy(r->line + r->len, data, nr);
 		r->len += nr;
 		if (end)
-			parse_line(r);
+			list_read_line(r);
 		nr += end != NULL;
 		data += nr;
 		len -= nr;
 	}
-	return r->err;
+	err = stream_flush(r->writer);
+	return r->err ? r->err : err;
 }
 
 int event_list_end(struct event_list_reader *r)
 {
+	struct stream_end rec = { .reason = STREAM_END_DONE };
+
 	if (!r->err && r->len)
-		parse_line(r);
-	for (size_t i = 0; i < r->nr_processes; i++) {
-		r->process = &r->processes[i];
-		put_new_maps(r);
-	}
-	return r->err;
+		list_read_line(r);
+	list_begin(r);
+	for (size_t i = 0; i < r->nr_processes; i++)
+		list_put_maps(r, &r->processes[i]);
+	rec.time_ns = r->last_ns;
+	list_put(r, STREAM_END, &rec);
+	return event_list_feed(r, "", 0);
 }
 
-u64 event_list_lines(const struct event_list_reader *r)
+const u64 *event_list_line(const struct event_list_reader *r)
 {
-	return r->nr_lines;
+	return &r->nr_lines;
 }
 
 const char *event_list_why(const struct event_list_reader *r)
@@ -709,19 +634,22 @@ const char *event_list_why(const struct event_list_reader *r)
 	return r->why;
 }
 
-int event_list_reader_new(struct event_list_reader **out, const struct stream_handler *handler)
+int event_list_reader_new(struct event_list_reader **out, const struct event_list_sink *sink)
 {
 	struct event_list_reader *r = calloc(1, sizeof(*r));
+	struct stream_writer_options o = { .ctx = r, .write = list_send, .repeats_stacks = true };
 
 	if (!r)
 		return -ENOMEM;
-	if (alloc_table_new(&r->fns)) {
-		free(r);
-		return -ENOMEM;
+	r->sink = *sink;
+	if (!alloc_table_new(&r->fns)) {
+		o.fns = r->fns;
+		*out = r;
+		if (!stream_writer_new(&r->writer, &o))
+			return 0;
 	}
-	r->handler = *handler;
-	*out = r;
-	return 0;
+	event_list_reader_free(r);
+	return -ENOMEM;
 }
 
 void event_list_reader_free(struct event_list_reader *r)
@@ -731,9 +659,10 @@ void event_list_reader_free(struct event_list_reader *r)
 	for (size_t i = 0; i < r->nr_processes; i++)
 		free(r->processes[i].maps);
 	for (size_t i = 0; i < r->nr_modules; i++)
-		free(r->modules[i].path);
+		free((char *)r->modules[i].path);
 	free(r->processes);
 	free(r->modules);
+	stream_writer_free(r->writer);
 	alloc_table_free(r->fns);
 	free(r);
 }

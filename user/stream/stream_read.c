@@ -32,7 +32,7 @@ struct stream_reader {
 	struct stream_handler handler;
 	const struct stream_codec *codec;
 	int err;
-	char why[192];
+	char why[256];
 	struct stream_progress progress;
 	bool has_preamble, has_hello, is_over;
 	bool is_halted; /* inside of the chunk in the input buffer */
@@ -64,12 +64,14 @@ static inline bool cursor_get(struct cursor *c, u64 *value)
 	return p;
 }
 
-static int __printf(3, 4) stream_read_fail(struct stream_reader *r, int err, const char *fmt, ...)
+int stream_refuse(struct stream_reader *r, int err, bool has_place, const char *fmt, ...)
 {
 	size_t used = 0;
 	va_list ap;
 
-	if (r->has_preamble)
+	if (has_place && r->handler.line)
+		used = (size_t)snprintf(r->why, sizeof(r->why), "line %" PRIu64 ": ", (u64)*r->handler.line);
+	else if (has_place)
 		used = (size_t)snprintf(r->why, sizeof(r->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": ",
 					r->progress.nr_chunks, r->progress.bytes);
 	va_start(ap, fmt);
@@ -78,6 +80,8 @@ static int __printf(3, 4) stream_read_fail(struct stream_reader *r, int err, con
 	r->err = err;
 	return err;
 }
+
+#define stream_read_fail(r, err, ...) stream_refuse(r, err, (r)->has_preamble, __VA_ARGS__)
 
 static int stream_read_damaged(struct stream_reader *r, const char *what)
 {
@@ -141,7 +145,7 @@ static int stream_read_hand_out(struct stream_reader *r, enum stream_kind kind, 
 {
 	int err = r->handler.record(r->handler.ctx, kind, rec);
 
-	return err < 0 ? stream_read_fail(r, err, "%s", strerror(-err)) : err;
+	return err < 0 && !r->err ? stream_read_fail(r, err, "%s", strerror(-err)) : err;
 }
 
 /* Check a record against the records before. Return NULL, or the error in words. */

@@ -11,11 +11,13 @@ enum { STREAM_HALT = 1 };
 
 struct stream_handler {
 	void *ctx;
+	const u64 *
+		line; /* the stream is made from lines of text: errors name this one; NULL: they name the chunk */
 	/*
 	 * Called for each record, except STREAM_CONTEXT and unknown kinds. @rec is valid during the call: the struct of
 	 * @kind in user/stream/stream_record.h; struct process_event for exec, fork and exit; struct stack_event;
 	 * struct heap_event for STREAM_EVENT. Stacks have the ids of their source, and come before the records that
-	 * name them. 0; STREAM_HALT to stop until stream_go_on(); or -errno to stop for ever.
+	 * name them. 0; STREAM_HALT to stop until stream_go_on(); or -errno, see stream_refuse(), to stop for ever.
 	 */
 	int (*record)(void *ctx, enum stream_kind kind, const void *rec);
 	/* Called for chunks of other kinds. NULL = skip them. */
@@ -53,6 +55,12 @@ int stream_feed(struct stream_reader *r, const void *data, size_t len) __must_ch
  * stream that comes next, whatever had been fed; STREAM_HALT again; or as stream_feed().
  */
 int stream_go_on(struct stream_reader *r, u64 *offset) __must_check;
+
+/*
+ * The record at hand ends the reading with @err, and stream_why() has this reason. @has_place: behind the place in the
+ * stream. Returns @err.
+ */
+int __printf(4, 5) stream_refuse(struct stream_reader *r, int err, bool has_place, const char *fmt, ...);
 
 /* There are no more bytes: 0 if the stream has its end, -ENODATA if it breaks off. */
 int stream_finish(struct stream_reader *r) __must_check;

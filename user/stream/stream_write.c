@@ -408,7 +408,7 @@ static int stream_write_put_stack(struct stream_writer *w, const struct stack_ev
 	    len < offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(u64))
 		return -EINVAL;
 	old = stream_write_find_stack(w, ev->id);
-	if (ev->id < STACK_FIRST_ID || old >= w->first_stack)
+	if (ev->id < STACK_FIRST_ID || (old >= w->first_stack && (IS_AGENT || !w->options.repeats_stacks)))
 		return 0;
 	if (!stream_write_add_stack(w, ev->id, old)) {
 		w->written.nr_dropped_stacks++;

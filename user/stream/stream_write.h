@@ -22,6 +22,7 @@ struct stream_writer_options {
 	/* Called with the preamble and with each whole chunk. After an error it is not called again. 0 or -errno. */
 	int (*write)(void *ctx, const void *data, size_t len);
 	const struct stream_codec *codec; /* NULL = chunks are not packed */
+	bool repeats_stacks; /* a stack that is in the stream is written again: readers see whether it is another one */
 	bool is_coded;	 /* by user/stream/stream_coder.h, in place of that; for connections only */
 	u32 chunk_bytes; /* unpacked; 0 = 128 KiB, at most STREAM_MAX_RAW - STREAM_MAX_RECORD */
 };

@@ -233,12 +233,13 @@ static void test_strays(void **state)
 {
 	const char *text = report_on(*state,
 				     "process 77 prog /p\nalloc 77 1 malloc 0x1000 100 0\nexit 77 0\n"
-				     "free 77 1 free 0x1000 0\nalloc 77 1 malloc 0x2000 100 0\n",
+				     "free 77 1 free 0x1000 0\nalloc 77 1 malloc 0x2000 100 0\nexit 77 0\n",
 				     STATUS_DONE);
 
 	has(text, "\"pid\":", 1);
 	has(text, "\"exit\":{\"code\":0}", 1);
 	has(text, "\"allocs\":1,\"frees\":0", 1);
+	has(text, "\"stray_events\":3", 1);
 }
 
 static void read_parent(void)

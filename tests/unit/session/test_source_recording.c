@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -55,7 +56,7 @@ static int setup(void **state)
 	o.fns = w->fns;
 	w->session->is_replayed = true;
 	w->session->ops = &source_recording;
-	return source_recording_new(&w->session->source, w->session, MAX_MEMORY, false) ||
+	return source_recording_new(&w->session->source, w->session, MAX_MEMORY, NULL) ||
 	       stream_writer_new(&w->writer, &o);
 }
 
@@ -244,6 +245,74 @@ static void impossible_records(void **state)
 	}
 }
 
+/* A child whose parent is not in the recording: also none of a process that runs on this machine (F5). */
+static void children_of_nobody(void **state)
+{
+	const struct process_event forks[] = { { .h.pid = PARENT + 1, .child_pid = 100 },
+					       { .h.pid = 0, .child_pid = (u32)getpid() } };
+	void *other;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(forks); i++) {
+		struct world *w;
+
+		assert_int_equal(setup(&other), 0);
+		w = other;
+		write_beginning(w);
+		assert_int_equal(stream_write(w->writer, STREAM_FORK, &forks[i]), 0);
+		assert_int_equal(stream_flush(w->writer), 0);
+		assert_int_equal(w->session->nr_processes, 1);
+		assert_int_equal(w->err, -EBADMSG);
+		assert_non_null(strstr(source_recording_why(w->session->source),
+				       ": a child of a process that is not there"));
+		teardown(&other);
+	}
+}
+
+/* The end of a child was lost, another one got its PID: both are in the report, as while it was traced (F4). */
+static void pid_of_a_child_again(void **state)
+{
+	const struct process_event fork = { .h = { .kind = EVENT_FORK, .pid = PARENT, .tid = PARENT },
+					    .time_ns = 30000000,
+					    .child_pid = 100 };
+	const struct stream_process p = { .pid = 100, .word_size = 8, .comm = "y", .exe = "/bin/y" };
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = 100, .tid = 100 },
+				 .addr = 8,
+				 .size = 16 };
+	struct world *w = *state;
+
+	write_beginning(w);
+	ev.h.fn = alloc_fn_find(NULL, "malloc");
+	for (ev.time_ns = 30000001; ev.time_ns < 30000004; ev.time_ns++) {
+		if (ev.time_ns < 30000003) {
+			assert_int_equal(stream_write(w->writer, STREAM_FORK, &fork), 0);
+			assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
+		}
+		ev.addr += 32;
+		assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+	}
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(w->session->nr_processes, 3);
+	assert_int_equal(heap_totals(w->session->processes[1]->heap).allocs, NR_BLOCKS + 1);
+	assert_true(w->session->processes[1]->target->has_exited);
+	assert_int_equal(heap_totals(w->session->processes[2]->heap).allocs, NR_BLOCKS + 2);
+}
+
+/* A recording that breaks off ends at its latest record, be a later one of an earlier time (F4). */
+static void time_that_goes_back(void **state)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = PARENT }, .time_ns = 1500 };
+	struct world *w = *state;
+
+	write_beginning(w);
+	assert_int_equal(stream_write(w->writer, STREAM_EXIT, &end), 0);
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+	assert_int_equal(source_recording_finish(w->session->source), -ENODATA);
+	assert_int_equal(w->session->stop_ns, 2000 + NR_BLOCKS * 1000);
+}
+
 /* A recording of samples has estimates, and releases that cannot be checked. */
 static void samples(void **state)
 {
@@ -288,6 +357,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(losses_that_fall, setup, teardown),
 		cmocka_unit_test(impossible_records),
+		cmocka_unit_test(children_of_nobody),
+		cmocka_unit_test_setup_teardown(time_that_goes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(pid_of_a_child_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples, setup, teardown),
 	};
 

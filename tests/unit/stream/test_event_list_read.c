@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of lists of events: what a text says comes out as records, and a bad text gives one clear error. */
+/* Tests of lists of events: what a text says comes out as a stream, and a bad text gives one clear error. */
 #include "user/stream/event_list_read.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "user/stream/stream_layout.h"
+#include "user/stream/stream_read.h"
 
 enum { MAX_RECORDS = 100 };
 
@@ -28,6 +29,7 @@ struct seen {
 /* The records of a list. */
 struct list {
 	struct event_list_reader *reader;
+	struct stream_reader *stream;
 	struct seen seen[MAX_RECORDS];
 	size_t nr;
 	size_t nr_left; /* records until the handler fails; 0 = never */
@@ -44,6 +46,9 @@ static int see(void *ctx, enum stream_kind kind, const void *rec)
 	struct seen *s = &l->seen[l->nr % MAX_RECORDS];
 	const union stream_any *any = rec;
 
+	/* Each stream has a beginning and an end. */
+	if (kind == STREAM_END || (kind == STREAM_HELLO && !any->hello.sample_bytes))
+		return 0;
 	memset(s, 0, sizeof(*s));
 	s->kind = kind;
 	if (kind == STREAM_EVENT) {
@@ -86,28 +91,51 @@ static int see(void *ctx, enum stream_kind kind, const void *rec)
 	return l->nr == l->nr_left ? -EIO : 0;
 }
 
+static int feed_stream(void *ctx, const void *data, size_t len)
+{
+	const struct list *l = ctx;
+
+	return stream_feed(l->stream, data, len);
+}
+
+static void close_list(struct list *l)
+{
+	stream_reader_free(l->stream);
+	event_list_reader_free(l->reader);
+	l->stream = NULL;
+	l->reader = NULL;
+}
+
+/* The reason is that of the list, or that of the reader of the stream, and never both. */
+static const char *why_of(const struct list *l)
+{
+	const char *why = event_list_why(l->reader);
+
+	assert_true(!*why || !*stream_why(l->stream));
+	return *why ? why : stream_why(l->stream);
+}
+
 /* Read @len bytes of @text in portions of @portion. */
 static int read_portions(struct list *l, const char *text, size_t len, size_t portion)
 {
-	const struct stream_handler handler = { .ctx = l, .record = see };
+	const struct event_list_sink sink = { l, feed_stream };
+	struct stream_handler handler = { .ctx = l, .record = see };
 	int err = 0;
 
 	l->nr = 0;
-	assert_int_equal(event_list_reader_new(&l->reader, &handler), 0);
+	assert_int_equal(event_list_reader_new(&l->reader, &sink), 0);
+	handler.line = event_list_line(l->reader);
+	assert_int_equal(stream_reader_new(&l->stream, &handler, NULL), 0);
 	for (size_t at = 0; at < len && !err; at += portion)
 		err = event_list_feed(l->reader, text + at, len - at < portion ? len - at : portion);
-	return err ? err : event_list_end(l->reader);
+	if (!err)
+		err = event_list_end(l->reader);
+	return err ? err : stream_finish(l->stream);
 }
 
 static int read_text(struct list *l, const char *text)
 {
 	return read_portions(l, text, strlen(text), 4096);
-}
-
-static void close_list(struct list *l)
-{
-	event_list_reader_free(l->reader);
-	l->reader = NULL;
 }
 
 static const char *const good = "# all kinds of lines\n"
@@ -144,11 +172,11 @@ static void has_kinds(const struct list *l, const enum stream_kind *kinds, size_
 }
 
 static const enum stream_kind good_kinds[] = {
-	STREAM_PROCESS,	 STREAM_PROCESS, STREAM_MODULE, STREAM_MODULE,	 STREAM_MAPS,  STREAM_MAPPING,
-	STREAM_MAPPING,	 STREAM_MAPPING, STREAM_STACK,	STREAM_FUNCTION, STREAM_EVENT, STREAM_FUNCTION,
-	STREAM_MAPS,	 STREAM_MAPPING, STREAM_EVENT,	STREAM_FUNCTION, STREAM_EVENT, STREAM_FUNCTION,
-	STREAM_EVENT,	 STREAM_EVENT,	 STREAM_LOSSES, STREAM_FUNCTION, STREAM_EVENT, STREAM_ALLOCATOR,
-	STREAM_FUNCTION, STREAM_EVENT,	 STREAM_EXEC,	STREAM_PROCESS,	 STREAM_MARK,  STREAM_THREAD,
+	STREAM_PROCESS,	 STREAM_PROCESS,  STREAM_MODULE, STREAM_MODULE,	  STREAM_MAPS,	STREAM_MAPPING,
+	STREAM_MAPPING,	 STREAM_MAPPING,  STREAM_STACK,	 STREAM_FUNCTION, STREAM_EVENT, STREAM_MAPS,
+	STREAM_MAPPING,	 STREAM_FUNCTION, STREAM_EVENT,	 STREAM_FUNCTION, STREAM_EVENT, STREAM_FUNCTION,
+	STREAM_EVENT,	 STREAM_EVENT,	  STREAM_LOSSES, STREAM_FUNCTION, STREAM_EVENT, STREAM_ALLOCATOR,
+	STREAM_FUNCTION, STREAM_EVENT,	  STREAM_EXEC,	 STREAM_PROCESS,  STREAM_MARK,	STREAM_THREAD,
 	STREAM_FORK,	 STREAM_EXIT,
 };
 
@@ -176,8 +204,8 @@ static void test_processes(void **state)
 	assert_int_equal(s[6].rec.any.mapping.start, 0x5000);
 	assert_int_equal(s[6].rec.any.mapping.file_offset, 0x1000);
 	assert_int_equal(s[7].rec.any.mapping.module, 0);
-	assert_int_equal(s[12].rec.any.maps.pid, 11);
-	assert_int_equal(s[13].rec.any.mapping.module, 1);
+	assert_int_equal(s[11].rec.any.maps.pid, 11);
+	assert_int_equal(s[12].rec.any.mapping.module, 1);
 	assert_int_equal(s[23].rec.any.allocator.module, 1);
 	assert_string_equal(s[23].texts[0], "glibc");
 	/* The program of an exec began as its process did. */
@@ -264,7 +292,7 @@ static void test_error_of_the_handler(void **state)
 	assert_int_equal(read_text(l, good), -EIO);
 	assert_int_equal(l->nr, 3);
 	assert_int_equal(event_list_feed(l->reader, "# more\n", 7), -EIO);
-	assert_string_equal(event_list_why(l->reader), "line 5: Input/output error");
+	assert_string_equal(why_of(l), "line 5: Input/output error");
 	close_list(l);
 }
 
@@ -289,6 +317,7 @@ static void test_samples(void **state)
 	assert_int_equal(l->seen[5].rec.heap.h.flags, EVENT_UNSAMPLED);
 	assert_int_equal(l->seen[5].rec.heap.h.distance, 0);
 	assert_int_equal(l->seen[6].rec.heap.h.distance, 255);
+	close_list(l);
 }
 
 /* @line, third after two good ones, is refused with @why. */
@@ -297,10 +326,11 @@ static void refuse(struct list *l, const char *line, const char *why)
 	char text[20000];
 
 	snprintf(text, sizeof(text), "process 10 prog -\nmap 10 0x1000 0x2000 0 -\n%s\n", line);
-	assert_int_equal(read_text(l, text), -EINVAL);
-	assert_ptr_equal(strstr(event_list_why(l->reader), "line 3: "), event_list_why(l->reader));
-	if (!strstr(event_list_why(l->reader), why))
-		fail_msg("'%.60s' gave '%s'", line, event_list_why(l->reader));
+	if (read_text(l, text) != -EINVAL)
+		fail_msg("'%.60s' is not refused", line);
+	assert_ptr_equal(strstr(why_of(l), "line 3: "), why_of(l));
+	if (!strstr(why_of(l), why))
+		fail_msg("'%.60s' gave '%s'", line, why_of(l));
 	close_list(l);
 }
 
@@ -347,13 +377,44 @@ static void test_bad_lines(void **state)
 	refuse(l, line, "more than 131 words");
 }
 
+/* The reader of the stream refuses a record, and the reason names its line; all before it has come. */
+static void test_refused_records(void **state)
+{
+	static const char *const lines[][2] = { { "fork 10 10", "line 4: a child that cannot be" },
+						{ "process 0 x -", "line 4: a pid out of range" } };
+	struct list *l = *state;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		snprintf(text, sizeof(text), "process 10 prog -\n\nalloc 10 1 malloc 16 1 0\n%s\n# more\n",
+			 lines[i][0]);
+		assert_int_equal(read_text(l, text), -EBADMSG);
+		assert_string_equal(why_of(l), lines[i][1]);
+		assert_int_equal(l->nr, 3);
+		close_list(l);
+	}
+}
+
+/* A time before that of the event before it is that one. */
+static void test_times(void **state)
+{
+	struct list *l = *state;
+
+	assert_int_equal(read_text(l, "process 7 a b\nalloc 7 1 malloc 16 1 0 50\nfree 7 1 free 16 0 40\n"),
+			 0);
+	assert_int_equal(l->nr, 5);
+	assert_int_equal(l->seen[2].rec.heap.time_ns, 50);
+	assert_int_equal(l->seen[4].rec.heap.time_ns, 50);
+	close_list(l);
+}
+
 static void test_bad_files(void **state)
 {
 	static const char nul[] = "process 10 prog -\nproc\0ess 11 prog -\n";
 	struct list *l = *state;
 
 	assert_int_equal(read_portions(l, nul, sizeof(nul) - 1, 4096), -EINVAL);
-	assert_string_equal(event_list_why(l->reader), "line 2: a NUL");
+	assert_string_equal(why_of(l), "line 2: a NUL");
 	close_list(l);
 	assert_int_equal(read_text(l, ""), 0);
 	assert_int_equal(l->nr, 0);
@@ -383,8 +444,8 @@ static void test_damaged(void **state)
 	for (size_t cut = 0; cut < len; cut++) {
 		int err = read_portions(l, text, cut, 4096);
 
-		assert_true(err == 0 || err == -EINVAL);
-		assert_int_equal(!err, !event_list_why(l->reader)[0]);
+		assert_true(err == 0 || err == -EINVAL || err == -EBADMSG);
+		assert_int_equal(!err, !why_of(l)[0]);
 		close_list(l);
 	}
 	for (size_t i = 0; i < len; i++) {
@@ -393,8 +454,8 @@ static void test_damaged(void **state)
 
 		text[i] ^= 1 << i % 7;
 		err = read_portions(l, text, len, 4096);
-		assert_true(err == 0 || err == -EINVAL);
-		assert_int_equal(!err, !event_list_why(l->reader)[0]);
+		assert_true(err == 0 || err == -EINVAL || err == -EBADMSG);
+		assert_int_equal(!err, !why_of(l)[0]);
 		nr_refused += err != 0;
 		close_list(l);
 		text[i] = old;
@@ -425,6 +486,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late_mapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_error_of_the_handler, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_portions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
