@@ -367,7 +367,8 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 	}
 	if (err && err != -ESRCH && err != -EOPNOTSUPP && err != -EINPROGRESS)
 		error("probe: %s: PID %d: %s", map->module->path, t->pid,
-		      err == -EPIPE ? "the process that makes probes was killed" : strerror(-err));
+		      !IS_AGENT && err == -EPIPE ? "the process that makes probes was killed"
+						 : strerror(-err));
 	return err;
 }
 
