@@ -268,6 +268,15 @@ json() { jq -r "$@" "$report"; }
 	[[ $text == *' in stacks of ended threads (90 of them, not joined, from elsewhere_starts (elsewhere.c:'*')), '* ]] || { echo "$text"; return 1; }
 }
 
+@test "answer: memory that heaptap adds to a program by inline is not resident in shared memory" {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+	spinning
+	attached --no-scan --backend inline "$TARGET"
+	wait_for has_many
+	detach
+	json -e '.processes[0].resident.change.shared == 0' || { json .processes[0].resident; return 1; }
+}
+
 # bats test_tags=full
 @test "answer: mappings without a page are not resident in blocks, and free memory is" {
 	resident_after "reserved 40000000" --mmap

@@ -81,9 +81,6 @@ attached_frozen() {
 	ended "$TARGET" 0
 }
 
-# has_many: a report of $TAP has many calls
-has_many() { kill -USR1 "$TAP" && jq -e '.processes[0].totals.allocs > 100' "$report"; }
-
 # bats test_tags=inline
 @test "faults: children of vfork() that call _exit() are not the end of the process whose memory they have (A20)" {
 	start "$T/vforked" children

@@ -376,6 +376,9 @@ unheard() {
 	has_probes "$TARGET"
 }
 
+# has_many: a report of $TAP has many calls
+has_many() { kill -USR1 "$TAP" && jq -e '.processes[0].totals.allocs > 100' "$report"; }
+
 # detach [SIGNAL]: ask heaptap to stop; it must end well
 detach() {
 	kill "-${1:-INT}" "$TAP"

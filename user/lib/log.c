@@ -41,12 +41,19 @@ enum log_level log_level(void)
 	return shown;
 }
 
-/* A pipe that takes something takes a page of it, which is more than a line. */
+/*
+ * A pipe that takes something takes a page of it, which is more than a line. A signal that comes meanwhile says nothing
+ * about it; where nothing can be found out (no descriptor is allowed), messages go out.
+ */
 static bool log_is_taken(void)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+	int nr;
 
-	return poll(&p, 1, 0) != 0;
+	do
+		nr = poll(&p, 1, 0);
+	while (nr < 0 && errno == EINTR);
+	return nr != 0;
 }
 
 /* Say how many lines were left out. The lock of stderr is held. */

@@ -50,6 +50,7 @@ struct resident_mapping {
 	bool is_heap, is_plain,
 		is_closed;	   /* [heap]; anonymous, to be written; anonymous, without any right */
 	bool is_thread, has_ended; /* looks like the stack of a thread, which has ended */
+	bool is_ours;		   /* of the inline source: nothing of it is counted */
 	u64 rss, swapped, huge, allocator; /* bytes; the last ones are a part of rss */
 	u64 live;			   /* bytes of live blocks that begin here, also without a page */
 	u64 older;			   /* resident bytes of the mappings that were there before */
@@ -74,7 +75,7 @@ static enum resident_part residence_part_of(const struct map_line *map)
  * The kernel gives smaps in pieces. Where the process runs, a mapping may have grown before the next piece, which then
  * has it again: what this one covers was of an earlier moment.
  */
-static int residence_add_map(struct residence *out, const struct map_line *line)
+static int residence_add_map(struct residence *out, const struct map_line *line, bool is_ours)
 {
 	bool is_anon = !line->inode && !line->is_shared && !line->is_executable;
 	int err;
@@ -92,6 +93,7 @@ static int residence_add_map(struct residence *out, const struct map_line *line)
 			.is_heap = !strcmp(line->path, "[heap]"),
 			.is_plain = is_anon && line->is_readable && line->is_writable,
 			.is_closed = is_anon && !line->is_readable && !line->is_writable,
+			.is_ours = is_ours,
 		};
 	return err;
 }
@@ -103,15 +105,23 @@ static void residence_add_line(struct resident_mapping *map, const char *line)
 		u64 *sum;
 	} keys[] = { { "Rss:", &map->rss }, { "Swap:", &map->swapped }, { "AnonHugePages:", &map->huge } };
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && !map->is_ours; i++)
 		if (strncmp(line, keys[i].key, strlen(keys[i].key)) == 0)
 			*keys[i].sum = strtoull(line + strlen(keys[i].key), NULL, 10) << 10;
+}
+
+/* Is @line memory of the inline source? @parked_end: maps_is_parked(). */
+static bool residence_is_ours(taddr_t *parked_end, const struct map_line *line)
+{
+	return maps_is_parked(parked_end, line) ||
+	       !strncmp(line->path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH));
 }
 
 static int residence_read_maps(struct residence *out, pid_t tid)
 {
 	auto_fclose FILE *f = NULL;
 	auto_free char *line = NULL;
+	taddr_t parked_end = 0;
 	size_t size = 0;
 	char path[32];
 	ssize_t len;
@@ -126,7 +136,7 @@ static int residence_read_maps(struct residence *out, pid_t tid)
 
 		/* Lines about a mapping begin with a capital letter. */
 		if ((*line < 'A' || *line > 'Z') && !maps_parse_line(line, (size_t)len - 1, &map))
-			err = residence_add_map(out, &map);
+			err = residence_add_map(out, &map, residence_is_ours(&parked_end, &map));
 		else if (out->nr_maps)
 			residence_add_line(&out->maps[out->nr_maps - 1], line);
 		if (err)

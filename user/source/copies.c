@@ -92,7 +92,7 @@ static size_t sweep_files(const struct copies *c, struct link_set *set, const st
 					      .offsets = f->offsets,
 					      .semaphores = f->semaphores,
 					      .nr = f->nr };
-		int failed = link_set_touch(set, p, &g);
+		int failed = link_set_touch(set, p, &g, true);
 
 		nr_failed += failed != 0;
 		*err = failed ? failed : *err;

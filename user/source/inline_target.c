@@ -31,8 +31,11 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
  * machine.
  */
 enum { FEW_CPUS = 4 };
-/* Threads that are looked at, at an end; children of vfork() that end so, until the end of the process is not seen. */
-enum { MAX_LOOKED_AT = 512, MAX_ENDED = 256 };
+/*
+ * Threads that are looked at, at an end. Children of vfork() that end so, and wait for us: after that many the end of
+ * the process is not seen for a second, and then some more of them.
+ */
+enum { MAX_LOOKED_AT = 512, MAX_ENDED = 256, MORE_ENDED = 16 };
 /* Parts of a ring, which has eight, or of several. The first one may have begun long ago. */
 enum { ENOUGH_PARTS = 2 };
 #define MAX_WAIT_NS (500ULL * 1000 * 1000)
@@ -634,12 +637,16 @@ static int inline_target_look_at_end(struct inline_target *t, const struct sink 
 		.time_ns = clock_now_ns()
 	};
 
+	if (t->unseen_ns && ev.time_ns >= t->unseen_ns) {
+		t->unseen_ns = 0;
+		t->nr_ended = MAX_ENDED - MORE_ENDED;
+		__atomic_store_n(&t->shared->end, PIECE_END_WATCHED, __ATOMIC_RELEASE);
+	}
 	if (__atomic_load_n(&t->shared->end, __ATOMIC_ACQUIRE) != PIECE_ENDS)
 		return 0;
 	if (!t->end_ns && inline_target_awaits_child(t->pid)) {
-		/* Each child waits for us. */
-		__atomic_store_n(&t->shared->end,
-				 t->nr_ended++ < MAX_ENDED ? PIECE_END_WATCHED : PIECE_MAY_END,
+		t->unseen_ns = ++t->nr_ended < MAX_ENDED ? 0 : ev.time_ns + SECOND_NS;
+		__atomic_store_n(&t->shared->end, t->unseen_ns ? PIECE_MAY_END : PIECE_END_WATCHED,
 				 __ATOMIC_RELEASE);
 		return 0;
 	}

@@ -53,6 +53,7 @@ struct inline_target {
 	u32 wants_look;	  /* it looks at once; set by another thread */
 	bool is_limited;  /* by what that thread has found, which alone uses this */
 	u64 end_ns;	  /* a thread waits so long at the end of the process; 0 = none does */
+	u64 unseen_ns;	  /* until then the end of the process is not seen, because of so many; 0 = it is */
 	u32 nr_ended;	  /* children of vfork() that called _exit() */
 	u64 next_room_ns; /* when inline_room_look() tries again, after an error */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */

@@ -406,7 +406,7 @@ static int end_first(struct keeper *k, size_t nr)
 	return err;
 }
 
-/* Make a link to the places of @r that sees this process only, and exit with it: see add_multi(), fork_share(). */
+/* Make links to the places of @r that see this process only, and exit with them: link_keeper_add(), fork_share(). */
 static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const struct keeper_request *r,
 						     const int *fds, const int *ready)
 {
@@ -414,9 +414,7 @@ static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const str
 	int err;
 
 	own.pid = getpid();
-	own.is_multi = true;
 	k->nr = 0;
-	k->links = &(struct kept_link){ 0 };
 	err = link_keeper_add(k, &own, fds);
 	dup2(ready[1], READY_FD);
 	close(SOCKET_FD);
@@ -426,7 +424,7 @@ static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const str
 	if (err)
 		helper_process_close(FIRST_LINK_FD, ~0U);
 	else
-		give_up_others(k->links, 1);
+		give_up_others(k->links, k->nr);
 	_exit(write(READY_FD, &err, sizeof(err)) == sizeof(err) ? 0 : 1);
 }
 
@@ -590,6 +588,8 @@ void keeper_main(int fd, struct keeper_places *places, struct source_state *stat
 		state->is_on = 0;
 	/* Links that cannot end so end with this process. */
 	err = end_first(&k, k.nr);
+	while (wait(NULL) > 0) /* those of link_keeper_touch() */
+		;
 	resume_wards(places, state);
 	__atomic_store_n(&places->end, serving, __ATOMIC_RELEASE);
 	if (changer) {

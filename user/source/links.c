@@ -146,22 +146,47 @@ static int ask_for_places(struct link_set *set, const struct programs *p, const 
 	return err;
 }
 
-int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+/*
+ * The keeper was killed while it made links to the places of @g. The kernel gives up half-way then, cannot take back
+ * what it had put in, and forgets it. It does so when other links to these places end.
+ */
+static void links_take_back(const struct programs *p, const struct link_group *g, bool is_multi)
 {
-	return ask_for_places(set, p, g,
-			      (struct keeper_request){ .op = KEEPER_ADD,
-						       .pid = g->pid,
-						       .group = g->group,
-						       .is_multi = is_multi,
-						       .is_return = g->is_return,
-						       .has_cookies = g->cookies,
-						       .has_semaphores = g->semaphores });
+	struct link_set *set;
+	int err = link_set_new(&set, p, NULL);
+
+	if (!err) {
+		err = link_set_touch(set, p, g, is_multi);
+		link_set_free(set);
+	}
+	if (err)
+		warn("bpf: the process that makes probes was killed, and some may be left in programs: "
+		     "they run on, and the next trace of them takes those out: %s",
+		     strerror(-err));
 }
 
-int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g)
+int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+{
+	int err = ask_for_places(set, p, g,
+				 (struct keeper_request){ .op = KEEPER_ADD,
+							  .pid = g->pid,
+							  .group = g->group,
+							  .is_multi = is_multi,
+							  .is_return = g->is_return,
+							  .has_cookies = g->cookies,
+							  .has_semaphores = g->semaphores });
+
+	if (err == -EPIPE)
+		links_take_back(p, g, is_multi);
+	return err;
+}
+
+int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
 {
 	return ask_for_places(set, p, g,
-			      (struct keeper_request){ .op = KEEPER_TOUCH, .has_semaphores = g->semaphores });
+			      (struct keeper_request){ .op = KEEPER_TOUCH,
+						       .is_multi = is_multi,
+						       .has_semaphores = g->semaphores });
 }
 
 /* The entry of @pid, or NULL. 0: a free entry. */

@@ -46,9 +46,10 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 
 /*
  * Let the kernel look anew, in all processes, if a link wants the places of @g, and take out breakpoints that none
- * wants. For uprobe_multi links. Blocks for milliseconds; the breakpoints are out some 50 ms later. 0 or -errno.
+ * wants. Blocks for milliseconds; the breakpoints are out some 50 ms later, or with the set. 0 or -errno.
  */
-int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g) __must_check;
+int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g,
+		   bool is_multi) __must_check;
 
 /* If heaptap dies while a probe has stopped process @pid by SIGSTOP, resume @pid. Until link_set_drop(). */
 void link_set_guard(struct link_set *set, pid_t pid);

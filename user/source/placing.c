@@ -366,7 +366,9 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 		err = place_new(p, t, map);
 	}
 	if (err && err != -ESRCH && err != -EOPNOTSUPP && err != -EINPROGRESS)
-		error("probe: %s: PID %d: %s", map->module->path, t->pid, strerror(-err));
+		error("probe: %s: PID %d: %s", map->module->path, t->pid,
+		      !IS_AGENT && err == -EPIPE ? "the process that makes probes was killed"
+						 : strerror(-err));
 	return err;
 }
 

@@ -30,12 +30,13 @@ static int number_of(int fd)
 }
 
 /* In place of that of links.c. */
-int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g)
+int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
 {
 	int nr = number_of(g->fd);
 
 	(void)set;
 	(void)p;
+	assert_true(is_multi);
 	nr_touched[nr]++;
 	if (nr)
 		return answers[nr];

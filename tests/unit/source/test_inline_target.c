@@ -4,16 +4,20 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bpf/event.h"
 #include "user/inject/rings.h"
+#include "user/lib/proc.h"
 #include "user/source/inline_waker.h"
 
 enum { RING = 7, NR_PLACES = RING + 1, TID_WORD = 4, BEFORE_STACK = 150, NR_RECORDS = 400 };
@@ -237,12 +241,64 @@ static void test_pauses_of_many(void **state)
 		assert_true(inline_waker_pause(&p, 0, NR) <= look);
 }
 
+/* A process that sleeps in vfork() until it is killed. */
+static pid_t start_parent(void)
+{
+	struct proc_stat stat = { 0 };
+	pid_t pid = fork();
+
+	if (!pid && !vfork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	while (stat.state != 'D')
+		assert_int_equal(proc_read_stat(&stat, pid), 0);
+	return pid;
+}
+
+/* The word of heaptap for the target, after a look at its end. */
+static u32 look_at_end(struct world *w)
+{
+	const struct sink sink = { .ctx = w, .record = note_tid };
+
+	w->t.shared->end = PIECE_ENDS;
+	assert_int_equal(inline_target_poll_begun(&w->t, &sink), 0);
+	assert_int_equal(w->last_tid, 0);
+	return w->t.shared->end;
+}
+
+/* After many children of vfork() the end of their parent is not seen for a while only (A20). */
+static void test_children_that_end(void **state)
+{
+	enum { MANY = 256 };
+	struct world w;
+	struct piece_place *places = world_init(&w);
+	const struct sink sink = { .ctx = &w, .record = note_tid };
+
+	(void)state;
+	w.t.pid = start_parent();
+	for (int i = 1; i < MANY; i++)
+		assert_int_equal(look_at_end(&w), PIECE_END_WATCHED);
+	assert_int_equal(look_at_end(&w), PIECE_MAY_END);
+	assert_int_equal(inline_target_poll_begun(&w.t, &sink), 0);
+	assert_int_equal(w.t.shared->end, PIECE_MAY_END);
+	w.t.unseen_ns = 1;
+	assert_int_equal(inline_target_poll_begun(&w.t, &sink), 0);
+	assert_int_equal(w.t.shared->end, PIECE_END_WATCHED);
+	assert_int_equal(look_at_end(&w), PIECE_END_WATCHED);
+	kill(w.t.pid, SIGKILL);
+	waitpid(w.t.pid, NULL, 0);
+	world_fini(&w, places);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread),
-					    cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_wakes),
-					    cmocka_unit_test(test_pauses),
-					    cmocka_unit_test(test_pauses_of_many) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_later_thread), cmocka_unit_test(test_children_that_end),
+		cmocka_unit_test(test_many_at_once), cmocka_unit_test(test_wakes),
+		cmocka_unit_test(test_pauses),	     cmocka_unit_test(test_pauses_of_many)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
