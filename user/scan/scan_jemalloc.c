@@ -18,6 +18,7 @@
  *   data has a table of these arrays, which lie side by side. Before 5.3 they are an extent of their own;
  * - the leaves that a thread used last, in thread-local data: each with the first address that the leaf is for, where a
  *   block may lie.
+ * - after an attach, the free blocks in these arrays: some were never given out since, and hold what was there before.
  * Extents of small blocks are memory of the allocator alone if they hold a known block.
  */
 
@@ -208,6 +209,28 @@ static bool find_extent(struct jemalloc *j, taddr_t start, taddr_t end, struct j
 	return false;
 }
 
+/*
+ * Add the free blocks of a thread in @bin, all of @class. In blocks that were free when heaptap came, and in those whose
+ * allocation it did not see, old words are left.
+ */
+static int add_cached(struct jemalloc *j, const struct jemalloc_bin *bin, u32 class)
+{
+	u64 size = jemalloc_class_bytes(class);
+	int err = 0;
+
+	for (taddr_t at = bin->start; at < bin->end && !err; at += 8) {
+		taddr_t addr = page_reader_at(&j->tree.nodes, at);
+		u64 word = jemalloc_tree_word(&j->tree, addr & ~(taddr_t)(JEMALLOC_PAGE - 1));
+
+		if (word >> JEMALLOC_CLASS_SHIFT != class ||
+		    (word & JEMALLOC_IS_SLAB) != (class < JEMALLOC_NR_SMALL))
+			return 0;
+		if (!has_block(j->s, addr, addr + size))
+			err = region_add_dead(j->list, addr, addr + size);
+	}
+	return err;
+}
+
 /* Add the arrays that the table at @words leads to, which has at most @nr words. */
 static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 {
@@ -215,6 +238,7 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 	struct jemalloc_extent e;
 	taddr_t last = 0, end;
 	size_t nr_bins = 0;
+	int err = 0;
 
 	for (; nr_bins < MAX_BINS && (nr_bins + 1) * JEMALLOC_BIN_WORDS <= nr &&
 	       jemalloc_bin_read(&j->tree, words + nr_bins * JEMALLOC_BIN_WORDS, last, &bin);
@@ -224,6 +248,11 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 	}
 	if (nr_bins < MIN_BINS || last - first.floor < MIN_BINS * 8)
 		return 0;
+	for (u32 n = 0; n < nr_bins && j->s->cover && !err; n++)
+		if (jemalloc_bin_read(&j->tree, words + (size_t)n * JEMALLOC_BIN_WORDS, 0, &bin))
+			err = add_cached(j, &bin, n);
+	if (err)
+		return err;
 	if (j->tree.layout->has_table)
 		return has_block(j->s, first.floor, last) || !page_reader_own(j->s->snap, first.floor)
 			       ? 0

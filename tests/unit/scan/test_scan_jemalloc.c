@@ -49,7 +49,15 @@ static void play(int to)
 }
 
 /* The books of jemalloc 5.0 to 5.2: extents of blocks, of the arrays of free blocks of a thread, and of free pages. */
-enum { LEVEL = 1 << 18, BINS = 20, BIN = 100, STRIDE = 128, PAGES = 64, ARRAY_PAGES = 5 };
+enum {
+	LEVEL = 1 << 18,
+	BINS = 20,
+	BIN = 100,
+	STRIDE = 128,
+	PAGES = 64,
+	ARRAY_PAGES = 5,
+	SPARE = PAGES * 4096 - STRIDE
+};
 static _Alignas(64) u64 roots[2][LEVEL];
 static __thread u64 bins[2][BINS][3];
 static u64 in_data = 1; /* so that the file has data before the root */
@@ -109,6 +117,10 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
 	}
+	/* A thread has one more slot, which was never given out. */
+	((u64 *)(uintptr_t)array)[BLOCKS] = addrs[2 * BIN - 1];
+	((u64 *)(uintptr_t)array)[2 * BIN - 1] = start + SPARE;
+	*(u64 *)(uintptr_t)(start + SPARE) = addrs[2];
 	for (u64 i = 0; i < BINS; i++) {
 		bins[k][i][0] = (u64)(BIN / 2) << 32;
 		bins[k][i][1] = in_data;
@@ -271,7 +283,7 @@ static void first_half_is(const char *verdict, const char *what, bool is_attache
 	waitpid(pid, NULL, 0);
 }
 
-/* The arrays of a thread and free extents are no roots, before 5.3 either (T8). */
+/* The arrays of a thread, free slots in them, and free extents are no roots, before 5.3 either (T8). */
 static void old_arrays(void **state)
 {
 	(void)state;
