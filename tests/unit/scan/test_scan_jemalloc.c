@@ -109,10 +109,14 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 
 	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
 	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
-	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 36ULL << 48);
+	add_extent(leaf, extents + 32, array, ARRAY_PAGES, 36ULL << 48);
 	/* Since a large block was freed there. */
-	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 36ULL << 48);
-	extents[16] = 232ULL << 18 | 1 << 16;
+	add_extent(leaf, extents + 64, unused, ARRAY_PAGES, 36ULL << 48);
+	extents[64] = 232ULL << 18 | 1 << 16;
+	/* The map of free slots: one has an old word. */
+	extents[0] |= 1 << 26;
+	extents[8] = 1 << 7;
+	*(u64 *)(uintptr_t)(start + 7 * 16) = start + 3 * STRIDE;
 	for (u64 i = 0; i < nr; i++) {
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
