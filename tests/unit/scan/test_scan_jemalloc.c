@@ -18,6 +18,7 @@
 #include "user/heap/budget.h"
 #include "user/heap/cover_map.h"
 #include "user/heap/heap.h"
+#include "user/scan/jemalloc_tree.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "tests/unit/skip.h"
@@ -380,20 +381,58 @@ static void late_without(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+/* A table of pointers, each of which could lead to a tree, and no tree. */
+static void play_table(int to)
+{
+	u64 step = 4 << 20, nr = 1024;
+	char *all = mmap(NULL, nr * step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			 -1, 0);
+
+	for (u64 i = 0; all != MAP_FAILED && i < nr; i++) {
+		u64 addr = (u64)(uintptr_t)all + i * 389 % nr * step;
+
+		*(u64 *)(uintptr_t)addr = 1;
+		roots[0][i] = addr;
+	}
+	play(to);
+}
+
+/* The search for a tree looks at so many pages only, whatever the data of the program looks like. */
+static void few_looks(void **state)
+{
+	const struct snapshot_options so = { .max_pause_ns = SLOW_NS };
+	struct jemalloc_tree tree = { .max_looks = 64 };
+	u64 addrs[BLOCKS];
+	struct snapshot *snap;
+	pid_t pid;
+
+	(void)state;
+	if (sizeof(void *) != 8)
+		skip_because("in 32-bit programs no tree is searched for");
+	pid = start_as(addrs, "", "table");
+	assert_int_equal(snapshot_stop_new(&snap, pid, &so), 0);
+	assert_int_equal(jemalloc_tree_find(&tree, snap, 0, 0), -ENOENT);
+	assert_in_range(tree.nodes.nr_looks, 0, 128);
+	snapshot_free(snap);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late),
-					    cmocka_unit_test(late_without),
-					    cmocka_unit_test(old_arrays),
-					    cmocka_unit_test(two_of_them),
-					    cmocka_unit_test(memory_without_blocks),
-					    cmocka_unit_test(memory_of_a_copy),
-					    cmocka_unit_test(slots_of_rpmalloc) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_looks),	    cmocka_unit_test(late),
+		cmocka_unit_test(late_without),	    cmocka_unit_test(old_arrays),
+		cmocka_unit_test(two_of_them),	    cmocka_unit_test(memory_without_blocks),
+		cmocka_unit_test(memory_of_a_copy), cmocka_unit_test(slots_of_rpmalloc)
+	};
 
 	if (argc > 1 && (!strcmp(argv[1], "old") || !strcmp(argv[1], "cached")))
 		play_old(STDOUT_FILENO, BLOCKS, strcmp(argv[1], "cached") != 0);
 	if (argc > 1 && !strcmp(argv[1], "twice"))
 		play_old(STDOUT_FILENO, BLOCKS / 4, true);
+	if (argc > 1 && !strcmp(argv[1], "table"))
+		play_table(STDOUT_FILENO);
 	if (argc > 1 && !strcmp(argv[1], "spans"))
 		play_spans(STDOUT_FILENO);
 	if (argc > 1)
