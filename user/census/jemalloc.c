@@ -159,7 +159,6 @@ enum {
 	MAX_SLOTS = 512,
 	MAP_WORDS = MAX_SLOTS / 64,
 	MAX_ARENAS = 1 << 12,
-	MAP_AT = 64,	    /* of the map of free slots, in a description */
 	MAX_SIZE_BITS = 44, /* of census_block */
 	MAX_DAMAGED = 16,   /* damaged descriptions that are noted one by one */
 };
@@ -252,7 +251,7 @@ static int jemalloc_enter_slots(struct jemalloc_books *j, const struct census_ru
 	u32 nr_free = 0;
 	int err = 0;
 
-	if (!census_words(j->w, run->books + MAP_AT, map, MAP_WORDS) ||
+	if (!census_words(j->w, run->books + JEMALLOC_MAP_AT, map, MAP_WORDS) ||
 	    !census_words(j->w, run->books, &fields, 1)) {
 		jemalloc_note_damage(j, run->start, "it cannot be read");
 		return 0;

@@ -16,6 +16,10 @@ void report_hint_behind(char *out, const struct scan_result *r)
 		return;
 	while (nr < SCAN_NR_HEADERS && r->headers[nr])
 		nr++;
+	if (!nr) {
+		snprintf(out, REPORT_HINT_TEXT, "reached behind headers of many lengths");
+		return;
+	}
 	if (nr == 1) {
 		snprintf(out, REPORT_HINT_TEXT, "reached behind a %u-byte header", r->headers[0]);
 		return;

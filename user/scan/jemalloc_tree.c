@@ -287,8 +287,10 @@ static int find_in_data(struct jemalloc_tree *t, taddr_t start, taddr_t end, u32
 	taddr_t at = start;
 	u64 word;
 
-	t->leaves.nr_looks = 0;
-	while (end - at >= level_words(t) * 8 && (word = page_reader_next(&t->data, &at, end))) {
+	/* Where too many words look like those of a root, none is found. */
+	t->leaves.nr_looks = t->nodes.nr_looks = 0;
+	while (t->leaves.nr_looks < t->max_looks && t->nodes.nr_looks < t->max_looks &&
+	       end - at >= level_words(t) * 8 && (word = page_reader_next(&t->data, &at, end))) {
 		if (word % 64 || is_too_close(t, at - 8) || !leads_to_leaf(t, at - 8, word, start, end))
 			continue;
 		if (!*nr_before)

@@ -26,6 +26,7 @@ enum {
 	JEMALLOC_STATE_MASK = 7,
 	JEMALLOC_CLASS_SHIFT = 48,
 	JEMALLOC_NO_CLASS = 230, /* no block has it or a higher one */
+	JEMALLOC_MAP_AT = 64,	 /* of the map of free slots, in a description */
 	JEMALLOC_BIN_WORDS = 3,	 /* of an entry of a thread's table */
 	JEMALLOC_TLS_BYTES = 32 << 10,
 	JEMALLOC_MAX_TLS = 2 * JEMALLOC_TLS_BYTES / 8 + 1, /* words around a thread pointer */

@@ -18,6 +18,8 @@
  *   data has a table of these arrays, which lie side by side. Before 5.3 they are an extent of their own;
  * - the leaves that a thread used last, in thread-local data: each with the first address that the leaf is for, where a
  *   block may lie.
+ * - after an attach, the free blocks in these arrays, and free slots of slabs: some were never given out since, and
+ *   hold what was there before.
  * Extents of small blocks are memory of the allocator alone if they hold a known block.
  */
 
@@ -32,6 +34,8 @@ enum {
 	LEAF_WORDS = 2, /* of a leaf that a thread used: first address, leaf */
 	MIN_BINS = 16,
 	MAX_BINS = 256,
+	MAX_SLOTS = 512, /* of a slab */
+	MAX_DEAD = 1 << 18,
 };
 
 /* Pages that have the same extent, so far. */
@@ -102,6 +106,35 @@ static bool is_free_run(struct jemalloc *j)
 	       (e.addr & ~(taddr_t)(JEMALLOC_PAGE - 1)) == run->start && e.size == run->end - run->start;
 }
 
+/*
+ * Add the free slots of the slab @run, not all of which blocks have covered since heaptap came. Their number must be
+ * that of the map.
+ */
+static int add_free_slots(struct jemalloc *j, const struct extent_run *run)
+{
+	u64 map[MAX_SLOTS / 64], slot, nr_slots, nr_free = 0;
+	struct jemalloc_extent e;
+	int err = 0;
+
+	if (!jemalloc_tree_extent(&j->tree, run->bits, run->start, &e) || e.state != JEMALLOC_ACTIVE ||
+	    !e.nr_free || j->list->nr_dead > MAX_DEAD)
+		return 0;
+	slot = jemalloc_block_bytes(&e);
+	nr_slots = e.size / slot < MAX_SLOTS ? e.size / slot : MAX_SLOTS;
+	for (u64 i = 0; i < nr_slots; i++) {
+		if (i % 64 == 0)
+			map[i / 64] = page_reader_at(&j->tree.books, e.books + JEMALLOC_MAP_AT + i / 8);
+		nr_free += map[i / 64] >> i % 64 & 1;
+	}
+	for (u64 i = 0; i < nr_slots && nr_free == e.nr_free && !err; i++) {
+		taddr_t addr = e.addr + i * slot;
+
+		if (map[i / 64] >> i % 64 & 1 && !has_block(j->s, addr, addr + slot))
+			err = region_add_dead(j->list, addr, addr + slot);
+	}
+	return err;
+}
+
 /* The pages of an extent are known. */
 static int end_run(struct jemalloc *j)
 {
@@ -118,6 +151,12 @@ static int end_run(struct jemalloc *j)
 		return region_has_point(j->list, run.start, run.end) || has_block(j->s, run.start, run.end)
 			       ? 0
 			       : region_add_dead(j->list, run.start, run.end);
+	if (j->s->cover && run.bits & JEMALLOC_IS_SLAB) {
+		int err = add_free_slots(j, &run);
+
+		if (err)
+			return err;
+	}
 	/* After an attach, bytes that blocks have covered since are no roots. */
 	return j->s->cover || (run.bits & JEMALLOC_IS_SLAB && has_block(j->s, run.start, run.end))
 		       ? add_slab(j->list, &run)
@@ -208,6 +247,28 @@ static bool find_extent(struct jemalloc *j, taddr_t start, taddr_t end, struct j
 	return false;
 }
 
+/*
+ * Add the free blocks of a thread in @bin, all of @class. Old words are left in blocks that were free when heaptap
+ * came, and in those whose allocation it did not see.
+ */
+static int add_cached(struct jemalloc *j, const struct jemalloc_bin *bin, u32 class)
+{
+	u64 size = jemalloc_class_bytes(class);
+	int err = 0;
+
+	for (taddr_t at = bin->start; at < bin->end && !err; at += 8) {
+		taddr_t addr = page_reader_at(&j->tree.nodes, at);
+		u64 word = jemalloc_tree_word(&j->tree, addr & ~(taddr_t)(JEMALLOC_PAGE - 1));
+
+		if (word >> JEMALLOC_CLASS_SHIFT != class ||
+		    (word & JEMALLOC_IS_SLAB) != (class < JEMALLOC_NR_SMALL))
+			return 0;
+		if (!has_block(j->s, addr, addr + size))
+			err = region_add_dead(j->list, addr, addr + size);
+	}
+	return err;
+}
+
 /* Add the arrays that the table at @words leads to, which has at most @nr words. */
 static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 {
@@ -215,6 +276,7 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 	struct jemalloc_extent e;
 	taddr_t last = 0, end;
 	size_t nr_bins = 0;
+	int err = 0;
 
 	for (; nr_bins < MAX_BINS && (nr_bins + 1) * JEMALLOC_BIN_WORDS <= nr &&
 	       jemalloc_bin_read(&j->tree, words + nr_bins * JEMALLOC_BIN_WORDS, last, &bin);
@@ -224,6 +286,11 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 	}
 	if (nr_bins < MIN_BINS || last - first.floor < MIN_BINS * 8)
 		return 0;
+	for (u32 n = 0; n < nr_bins && j->s->cover && !err; n++)
+		if (jemalloc_bin_read(&j->tree, words + (size_t)n * JEMALLOC_BIN_WORDS, 0, &bin))
+			err = add_cached(j, &bin, n);
+	if (err)
+		return err;
 	if (j->tree.layout->has_table)
 		return has_block(j->s, first.floor, last) || !page_reader_own(j->s->snap, first.floor)
 			       ? 0

@@ -362,21 +362,33 @@ static int judge_lost(struct scan *s, const struct spread *spread)
 	return err;
 }
 
+static int judge_reached_once(struct spread *spread)
+{
+	int err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
+
+	return err ? err : parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
+}
+
+static int judge_reached_again(struct spread *spread)
+{
+	spread_forget(spread);
+	return judge_reached_once(spread);
+}
+
 /* Find the reachable and the possible blocks. Where callers keep some of their blocks behind headers, do so again. */
 static int judge_reached(struct spread *spread)
 {
-	bool are_all = true;
-	int err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
+	bool are_all = true, is_any = false;
+	int err = judge_reached_once(spread);
 
-	if (!err)
-		err = parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
-	if (!IS_AGENT && !err)
-		err = scan_find_behind(spread, &are_all);
-	if (IS_AGENT || err || are_all)
+	if (IS_AGENT || err)
 		return err;
-	spread_forget(spread);
-	err = parts_spread_from(spread, BLOCK_ROOT, SCAN_REACHABLE);
-	return err ? err : parts_spread_from(spread, BLOCK_SEED, SCAN_POSSIBLE);
+	err = scan_find_behind(spread, &are_all);
+	if (!err && !are_all)
+		err = judge_reached_again(spread);
+	if (!err)
+		err = scan_find_owners(spread, &is_any);
+	return err || !is_any ? err : judge_reached_again(spread);
 }
 
 /* Make verdicts unsure that cannot be given, but keep the leaders. Then compute the sums. */

@@ -27,6 +27,11 @@ enum { SCAN_MAX_HEADER = 4096 }; /* bytes */
  * some are, and all must be found again. Ends the notes. 0 or -ENOMEM.
  */
 int scan_find_behind(struct spread *sp, bool *are_all) __must_check;
+/*
+ * scan_owners.c: after that, with the possible blocks pending: hold those to whose middle owners keep pointers in a
+ * place where nearly all their like do. *@is_any: all must be found again. 0 or -ENOMEM.
+ */
+int scan_find_owners(const struct spread *sp, bool *is_any) __must_check;
 /* Note where a root leads to. */
 void scan_note_root(struct spread *sp, const struct root_ref *ref);
 

@@ -180,6 +180,79 @@ static void no_header(void **state)
 		assert_verdict(kept[i], SCAN_POSSIBLE);
 }
 
+/*
+ * Make NR owners of 48 bytes, held by @at. Each has a pointer @step * (1 + its number modulo 7) bytes into a table,
+ * which holds one more block by its start.
+ */
+static void keep_tables(taddr_t tables[NR], taddr_t items[NR], taddr_t at, u64 step)
+{
+	for (u32 i = 0; i < NR; i++) {
+		taddr_t owner = block_at(HEAP + 0x8000 + 64 * i, 48);
+
+		tables[i] = block((u32)w.nr_blocks);
+		items[i] = block((u32)w.nr_blocks);
+		put(at + 8 * i, owner);
+		put(owner + 16, tables[i] + step * (1 + i % 7));
+		put(tables[i] + 56, items[i]);
+	}
+}
+
+/*
+ * Headers of many lengths, which the owners know. A block without a pointer stays lost, and one to whose middle only a
+ * global leads possible.
+ */
+static void headers_of_owners(void **state)
+{
+	taddr_t tables[NR], items[NR], lost, other;
+	struct scan_result r;
+
+	(void)state;
+	keep_tables(tables, items, GLOBALS, 8);
+	lost = block((u32)w.nr_blocks);
+	other = block((u32)w.nr_blocks);
+	put(GLOBALS + 8 * NR, other + 24);
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++) {
+		assert_verdict(tables[i], SCAN_REACHABLE);
+		assert_verdict(items[i], SCAN_REACHABLE);
+	}
+	assert_verdict(lost, SCAN_DEFINITE);
+	assert_verdict(other, SCAN_POSSIBLE);
+	r = scan_result(w.scan);
+	assert_int_equal(r.behind.blocks, NR);
+	assert_int_equal(r.headers[0], 0);
+}
+
+/* Tables are no more reachable than their owners are. */
+static void headers_of_lost_owners(void **state)
+{
+	taddr_t tables[NR], items[NR];
+
+	(void)state;
+	keep_tables(tables, items, GLOBALS, 8);
+	put(GLOBALS, 0);
+	put(GLOBALS + 8, HEAP + 0x8000 + 64 + 24);
+	scan_with_callers();
+	assert_verdict(tables[0], SCAN_INDIRECT);
+	assert_verdict(items[1], SCAN_POSSIBLE);
+	assert_verdict(items[2], SCAN_REACHABLE);
+}
+
+/* Where a good part of the owners have pointers to starts, others may be old. */
+static void owners_without_habit(void **state)
+{
+	taddr_t tables[NR], items[NR];
+
+	(void)state;
+	keep_tables(tables, items, GLOBALS, 8);
+	for (u32 i = 0; i < NR; i += 4)
+		put(HEAP + 0x8000 + 64 * i + 16, tables[i]);
+	scan_with_callers();
+	assert_verdict(tables[0], SCAN_REACHABLE);
+	assert_verdict(tables[1], SCAN_POSSIBLE);
+	assert_verdict(items[1], SCAN_POSSIBLE);
+}
+
 /* When events were lost, free chunks of glibc lead into the last words of the blocks before them. */
 static void free_chunks_are_no_header(void **state)
 {
@@ -258,6 +331,9 @@ int main(void)
 		TEST(headers_alone),
 		TEST(ends_without_headers),
 		TEST(no_header),
+		TEST(headers_of_owners),
+		TEST(headers_of_lost_owners),
+		TEST(owners_without_habit),
 		TEST(marked_pointers),
 		TEST(marks_by_chance),
 		TEST(free_chunks_are_no_header),

@@ -18,6 +18,7 @@
 #include "user/heap/budget.h"
 #include "user/heap/cover_map.h"
 #include "user/heap/heap.h"
+#include "user/scan/jemalloc_tree.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "tests/unit/skip.h"
@@ -49,7 +50,15 @@ static void play(int to)
 }
 
 /* The books of jemalloc 5.0 to 5.2: extents of blocks, of the arrays of free blocks of a thread, and of free pages. */
-enum { LEVEL = 1 << 18, BINS = 20, BIN = 100, STRIDE = 128, PAGES = 64, ARRAY_PAGES = 5 };
+enum {
+	LEVEL = 1 << 18,
+	BINS = 20,
+	BIN = 100,
+	STRIDE = 128,
+	PAGES = 64,
+	ARRAY_PAGES = 5,
+	SPARE = PAGES * 4096 - STRIDE
+};
 static _Alignas(64) u64 roots[2][LEVEL];
 static __thread u64 bins[2][BINS][3];
 static u64 in_data = 1; /* so that the file has data before the root */
@@ -101,14 +110,22 @@ static void lay_out(int k, u64 *addrs, u64 nr)
 
 	roots[k][start >> 30] = (u64)(uintptr_t)leaf;
 	add_extent(leaf, extents, start, PAGES, 1ULL << 48 | 1);
-	add_extent(leaf, extents + 8, array, ARRAY_PAGES, 36ULL << 48);
+	add_extent(leaf, extents + 32, array, ARRAY_PAGES, 36ULL << 48);
 	/* Since a large block was freed there. */
-	add_extent(leaf, extents + 16, unused, ARRAY_PAGES, 36ULL << 48);
-	extents[16] = 232ULL << 18 | 1 << 16;
+	add_extent(leaf, extents + 64, unused, ARRAY_PAGES, 36ULL << 48);
+	extents[64] = 232ULL << 18 | 1 << 16;
+	/* The map of free slots: one has an old word. */
+	extents[0] |= 1 << 26;
+	extents[8] = 1 << 7;
+	*(u64 *)(uintptr_t)(start + 7 * 16) = start + 3 * STRIDE;
 	for (u64 i = 0; i < nr; i++) {
 		addrs[i] = start + i * STRIDE;
 		((u64 *)(uintptr_t)array)[i] = ((u64 *)(uintptr_t)unused)[i] = addrs[i];
 	}
+	/* A thread has one more slot, which was never given out. */
+	((u64 *)(uintptr_t)array)[BLOCKS] = addrs[2 * BIN - 1];
+	((u64 *)(uintptr_t)array)[2 * BIN - 1] = start + SPARE;
+	*(u64 *)(uintptr_t)(start + SPARE) = addrs[2];
 	for (u64 i = 0; i < BINS; i++) {
 		bins[k][i][0] = (u64)(BIN / 2) << 32;
 		bins[k][i][1] = in_data;
@@ -271,7 +288,7 @@ static void first_half_is(const char *verdict, const char *what, bool is_attache
 	waitpid(pid, NULL, 0);
 }
 
-/* The arrays of a thread and free extents are no roots, before 5.3 either (T8). */
+/* The arrays of a thread, free slots in them, and free extents are no roots, before 5.3 either (T8). */
 static void old_arrays(void **state)
 {
 	(void)state;
@@ -364,20 +381,58 @@ static void late_without(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+/* A table of pointers, each of which could lead to a tree, and no tree. */
+static void play_table(int to)
+{
+	u64 step = 4 << 20, nr = 1024;
+	char *all = mmap(NULL, nr * step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			 -1, 0);
+
+	for (u64 i = 0; all != MAP_FAILED && i < nr; i++) {
+		u64 addr = (u64)(uintptr_t)all + i * 389 % nr * step;
+
+		*(u64 *)(uintptr_t)addr = 1;
+		roots[0][i] = addr;
+	}
+	play(to);
+}
+
+/* The search for a tree looks at so many pages only, whatever the data of the program looks like. */
+static void few_looks(void **state)
+{
+	const struct snapshot_options so = { .max_pause_ns = SLOW_NS };
+	struct jemalloc_tree tree = { .max_looks = 64 };
+	u64 addrs[BLOCKS];
+	struct snapshot *snap;
+	pid_t pid;
+
+	(void)state;
+	if (sizeof(void *) != 8)
+		skip_because("in 32-bit programs no tree is searched for");
+	pid = start_as(addrs, "", "table");
+	assert_int_equal(snapshot_stop_new(&snap, pid, &so), 0);
+	assert_int_equal(jemalloc_tree_find(&tree, snap, 0, 0), -ENOENT);
+	assert_in_range(tree.nodes.nr_looks, 0, 128);
+	snapshot_free(snap);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late),
-					    cmocka_unit_test(late_without),
-					    cmocka_unit_test(old_arrays),
-					    cmocka_unit_test(two_of_them),
-					    cmocka_unit_test(memory_without_blocks),
-					    cmocka_unit_test(memory_of_a_copy),
-					    cmocka_unit_test(slots_of_rpmalloc) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_looks),	    cmocka_unit_test(late),
+		cmocka_unit_test(late_without),	    cmocka_unit_test(old_arrays),
+		cmocka_unit_test(two_of_them),	    cmocka_unit_test(memory_without_blocks),
+		cmocka_unit_test(memory_of_a_copy), cmocka_unit_test(slots_of_rpmalloc)
+	};
 
 	if (argc > 1 && (!strcmp(argv[1], "old") || !strcmp(argv[1], "cached")))
 		play_old(STDOUT_FILENO, BLOCKS, strcmp(argv[1], "cached") != 0);
 	if (argc > 1 && !strcmp(argv[1], "twice"))
 		play_old(STDOUT_FILENO, BLOCKS / 4, true);
+	if (argc > 1 && !strcmp(argv[1], "table"))
+		play_table(STDOUT_FILENO);
 	if (argc > 1 && !strcmp(argv[1], "spans"))
 		play_spans(STDOUT_FILENO);
 	if (argc > 1)
