@@ -474,14 +474,32 @@ for line in sys.stdin:
 	exec 7>&-
 }
 
+# keeper_of PID: the process that holds its probes, in $keeper
+keeper_of() { keeper=$(pgrep -P "$1" -x 'links-of-heapta|keeper-of-heapt'); }
+
 # bats test_tags=full
 @test "attach: the process that holds the probes is killed: heaptap says so and ends" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4
+	local keeper
 	attached --no-scan "$TARGET"
-	kill -KILL "$(pgrep -P "$TAP" -x 'links-of-heapta|keeper-of-heapt')"
+	keeper_of "$TAP"
+	kill -KILL "$keeper"
 	ended "$TAP" 5
 	grep -q 'the process that held the probes was killed' "$BATS_TEST_TMPDIR/heaptap.err"
+	untouched "$TARGET"
+}
+
+@test "attach: the process that holds the probes is killed before they are in: heaptap says so and ends (A3)" {
+	with_bpf_only "by ptrace the guardian takes breakpoints out"
+	local keeper
+	spinning
+	start "$HEAPTAP" attach --no-scan "$TARGET"
+	TAP=$PID
+	wait_for keeper_of "$TAP"
+	kill -KILL "$keeper"
+	ended "$TAP" 5 || { cat "$BATS_TEST_TMPDIR/heaptap.err"; return 1; }
+	grep -qE 'the process that (makes|held the) probes was killed' "$BATS_TEST_TMPDIR/heaptap.err"
 	untouched "$TARGET"
 }
 

@@ -82,6 +82,9 @@ static int attach_error(int err)
 {
 	bool is_gone = err != -EPERM && err != -EACCES && err != -EOPNOTSUPP && err != -ENOMEM;
 
+	/* A process of heaptap was killed, and the target runs on. */
+	if (!IS_AGENT && err == -EPIPE)
+		return STATUS_UNTRUSTED;
 	return is_gone ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
 }
 
