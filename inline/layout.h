@@ -21,6 +21,7 @@ enum {
 	PIECE_MAX_SHARDS = 128,	  /* of unwind tables: 32 million rows */
 	PIECE_MAX_STACKS = 16384, /* regions of memory that stacks may lie in */
 	PIECE_SEEN_SETS = 8192,	  /* a power of two: sets of stacks that were sent */
+	PIECE_SEEN_SAMPLED = 256, /* where blocks are sampled: few stacks touch few pages */
 	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 24 * PIECE_PAGE,
@@ -28,9 +29,6 @@ enum {
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
-	PIECE_FILTER_BYTES = 1 << 16, /* counters of sampled blocks: inline/sample.h */
-	PIECE_BUCKET_BLOCKS = 8,      /* sampled blocks in a bucket, a cache line */
-	PIECE_MAX_BUCKETS = 1 << 20,
 };
 
 /* Bytes of whole pages. */
@@ -114,12 +112,8 @@ struct piece_tables {
 	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 
-/* Blocks are in the bucket that a hash of their addresses names, or in one of the next; by ~address, which is none. */
-struct piece_samples {
-	u8 counters[PIECE_FILTER_BYTES]; /* blocks with each hash; those that are full stay so */
-	_Alignas(64) u64 buckets[PIECE_MAX_BUCKETS][PIECE_BUCKET_BLOCKS];
-};
-#define PIECE_SAMPLES_MAPPED(nr) PIECE_PAGES(PIECE_FILTER_BYTES + (nr)*PIECE_BUCKET_BLOCKS * sizeof(u64))
+#define PIECE_SAMPLES_MAPPED(nr)                                                                             \
+	PIECE_PAGES(__builtin_offsetof(struct piece_samples, buckets) + (nr) * sizeof(struct piece_bucket))
 
 #define PIECE_PRIVATE_BYTES PIECE_PAGES(sizeof(struct piece_private))
 /* Parked pages are right behind private memory, by which readers of maps know them (user/lib/maps.h). */

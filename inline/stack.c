@@ -339,7 +339,7 @@ WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, 
 
 static u64 *seen_set(u64 id)
 {
-	return shared()->seen[(id >> 7) % PIECE_SEEN_SETS];
+	return shared()->seen[(id >> 7) % (shared()->sample_bytes ? PIECE_SEEN_SAMPLED : PIECE_SEEN_SETS)];
 }
 
 static bool is_seen_stack(u64 id)
