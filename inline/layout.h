@@ -76,19 +76,20 @@ struct piece_shared {
 	u32 is_full;	  /* no more of them can be mapped */
 	u64 sample_bytes; /* between samples, in the mean; 0 = all calls are recorded */
 	u64 sample_seed;
-	u32 end, reserved; /* enum piece_end */
-	u64 nr_buckets;	   /* of sampled blocks; a power of two */
+	u64 nr_buckets; /* of sampled blocks; a power of two */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
-	u32 nr_used;		 /* places that threads have taken, one after the other */
-	u32 is_dropping;	 /* nobody reads the rings */
-	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
+	/* One line, at which heaptap looks often, in many targets. */
 	_Alignas(64) u64 waited; /* rounds of all threads that have waited */
 	u32 nr_waiting;		 /* threads that do */
 	u32 nr_parts;		 /* of rings that were written: PIECE_RING_PART */
+	u32 nr_used;		 /* places that threads have taken, one after the other */
+	u32 is_dropping;	 /* nobody reads the rings */
+	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
+	u32 end;		 /* enum piece_end */
 	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
 	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
