@@ -42,3 +42,9 @@ static inline bool place_inherit(struct piece_thread *t, u64 hook)
 	add_to_word(&t->hook, hook - other);
 	return true;
 }
+
+/* Calls of @t that are listed: a program that overwrites their number does not spin. */
+static inline u32 place_nr_pending(const struct piece_thread *t)
+{
+	return t->nr_pending < PIECE_MAX_PENDING ? t->nr_pending : PIECE_MAX_PENDING;
+}

@@ -21,6 +21,7 @@ enum {
 	PIECE_MAX_SHARDS = 128,	  /* of unwind tables: 32 million rows */
 	PIECE_MAX_STACKS = 16384, /* regions of memory that stacks may lie in */
 	PIECE_SEEN_SETS = 8192,	  /* a power of two: sets of stacks that were sent */
+	PIECE_SEEN_SAMPLED = 256, /* where blocks are sampled: few stacks touch few pages */
 	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 24 * PIECE_PAGE,
@@ -28,9 +29,6 @@ enum {
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
-	PIECE_FILTER_BYTES = 1 << 16, /* counters of sampled blocks: inline/sample.h */
-	PIECE_BUCKET_BLOCKS = 8,      /* sampled blocks in a bucket, a cache line */
-	PIECE_MAX_BUCKETS = 1 << 20,
 };
 
 /* Bytes of whole pages. */
@@ -78,19 +76,20 @@ struct piece_shared {
 	u32 is_full;	  /* no more of them can be mapped */
 	u64 sample_bytes; /* between samples, in the mean; 0 = all calls are recorded */
 	u64 sample_seed;
-	u32 end, reserved; /* enum piece_end */
-	u64 nr_buckets;	   /* of sampled blocks; a power of two */
+	u64 nr_buckets; /* of sampled blocks; a power of two */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
-	u32 nr_used;		 /* places that threads have taken, one after the other */
-	u32 is_dropping;	 /* nobody reads the rings */
-	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
+	/* One line, at which heaptap looks often, in many targets. */
 	_Alignas(64) u64 waited; /* rounds of all threads that have waited */
 	u32 nr_waiting;		 /* threads that do */
 	u32 nr_parts;		 /* of rings that were written: PIECE_RING_PART */
+	u32 nr_used;		 /* places that threads have taken, one after the other */
+	u32 is_dropping;	 /* nobody reads the rings */
+	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
+	u32 end;		 /* enum piece_end */
 	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
 	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
@@ -114,12 +113,8 @@ struct piece_tables {
 	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 
-/* Blocks are in the bucket that a hash of their addresses names, or in one of the next; by ~address, which is none. */
-struct piece_samples {
-	u8 counters[PIECE_FILTER_BYTES]; /* blocks with each hash; those that are full stay so */
-	_Alignas(64) u64 buckets[PIECE_MAX_BUCKETS][PIECE_BUCKET_BLOCKS];
-};
-#define PIECE_SAMPLES_MAPPED(nr) PIECE_PAGES(PIECE_FILTER_BYTES + (nr)*PIECE_BUCKET_BLOCKS * sizeof(u64))
+#define PIECE_SAMPLES_MAPPED(nr)                                                                             \
+	PIECE_PAGES(__builtin_offsetof(struct piece_samples, buckets) + (nr) * sizeof(struct piece_bucket))
 
 #define PIECE_PRIVATE_BYTES PIECE_PAGES(sizeof(struct piece_private))
 /* Parked pages are right behind private memory, by which readers of maps know them (user/lib/maps.h). */

@@ -270,7 +270,7 @@ static u32 room_for_pending(struct piece_place *place, u64 sp, bool is_jump)
 	struct piece_thread *t = &place->thread;
 	bool is_full = t->nr_pending >= PIECE_MAX_PENDING;
 
-	for (u32 i = t->nr_pending; i-- > 0;) {
+	for (u32 i = place_nr_pending(t); i-- > 0;) {
 		struct piece_pending *p = &t->pending[i % PIECE_MAX_PENDING];
 
 		if ((p->sp == sp && !is_jump) || (is_full && is_left(p, &place->walk, sp)))
@@ -291,8 +291,8 @@ static u32 room_for_pending(struct piece_place *place, u64 sp, bool is_jump)
  */
 static bool take_pending(struct piece_thread *t, u64 sp, struct piece_pending *out)
 {
-	for (u32 i = t->nr_pending; i-- > 0;) {
-		if (i >= PIECE_MAX_PENDING || t->pending[i].sp != sp)
+	for (u32 i = place_nr_pending(t); i-- > 0;) {
+		if (t->pending[i].sp != sp)
 			continue;
 		*out = t->pending[i];
 		t->pending[i].sp = 0;
@@ -343,8 +343,8 @@ u64 piece_real_return(u64 sp)
 		u32 at = find_thread(nested_key(key, nested), false);
 		const struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
 
-		for (u32 i = t ? t->nr_pending : 0; i-- > 0;)
-			if (i < PIECE_MAX_PENDING && t->pending[i].sp == sp && t->pending[i].ret != ours)
+		for (u32 i = t ? place_nr_pending(t) : 0; i-- > 0;)
+			if (t->pending[i].sp == sp && t->pending[i].ret != ours)
 				return t->pending[i].ret;
 	}
 	return 0;

@@ -47,21 +47,31 @@ static inline void sample_count(u64 addr, int step)
 		;
 }
 
-/* Write @new in place of @old, where a block at @addr may be. False: @old is not there. */
-static inline bool sample_exchange(u64 addr, u64 old, u64 new)
+/* Write @new in place of @old, where a block at @addr may be in @nr buckets. False: @old is not there. */
+static bool sample_exchange_in(struct piece_bucket *buckets, u64 nr, u64 addr, u64 old, u64 new)
 {
 	u64 first = addr * 0x9e3779b97f4a7c15 >> 40;
 
 	for (u64 i = 0; i < SAMPLE_BUCKETS * PIECE_BUCKET_BLOCKS; i++) {
-		u64 bucket = (first + i / PIECE_BUCKET_BLOCKS) & (region_shared()->nr_buckets - 1),
-		    seen = old;
-		u64 *slot = &region_samples()->buckets[bucket % PIECE_MAX_BUCKETS][i % PIECE_BUCKET_BLOCKS];
+		u64 bucket = (first + i / PIECE_BUCKET_BLOCKS) & (nr - 1), seen = old;
+		u64 *slot = &buckets[bucket % PIECE_MAX_BUCKETS].blocks[i % PIECE_BUCKET_BLOCKS];
 
 		if (__atomic_load_n(slot, __ATOMIC_RELAXED) == old &&
 		    __atomic_compare_exchange_n(slot, &seen, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return true;
 	}
 	return false;
+}
+
+/* As sample_exchange_in(), wherever the block may be. Few blocks are in the first buckets alone. */
+static inline bool sample_exchange(u64 addr, u64 old, u64 new)
+{
+	if (sample_exchange_in(region_samples()->first, PIECE_FIRST_BUCKETS, addr, old, new))
+		return true;
+	if (!old)
+		__atomic_store_n(&region_samples()->has_more, 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&region_samples()->has_more, __ATOMIC_RELAXED) &&
+	       sample_exchange_in(region_samples()->buckets, region_shared()->nr_buckets, addr, old, new);
 }
 
 /* The block at @addr is sampled. One that was there has been released where nobody saw it. False: no room. */

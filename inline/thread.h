@@ -119,8 +119,25 @@ _Static_assert(sizeof(struct piece_key) == 64, "a cache line of its thread");
 /* A hash that a stub computes, too: the product of an address with this, from bit 32 on. */
 enum { PIECE_HASH = 0x1e3779b9, PIECE_HASH_SHIFT = 32 };
 
-/* Bytes of addresses that share a counter of sampled blocks, in powers of two. */
-enum { PIECE_GRAIN_BITS = 8 };
+enum {
+	PIECE_GRAIN_BITS = 8,	      /* 2^8 bytes of addresses share a counter of sampled blocks */
+	PIECE_FILTER_BYTES = 1 << 16, /* these counters */
+	PIECE_BUCKET_BLOCKS = 8,      /* sampled blocks in a bucket, a cache line */
+	PIECE_FIRST_BUCKETS = 32,     /* which are used first: few blocks touch one page */
+	PIECE_MAX_BUCKETS = 1 << 20
+};
+
+struct piece_bucket {
+	u64 blocks[PIECE_BUCKET_BLOCKS];
+};
+
+/* Blocks are in the bucket that a hash of their addresses names, or in one of the next; by ~address, which is none. */
+struct piece_samples {
+	u8 counters[PIECE_FILTER_BYTES]; /* blocks with each hash; those that are full stay so */
+	_Alignas(64) struct piece_bucket first[PIECE_FIRST_BUCKETS];
+	u64 has_more; /* other buckets were used */
+	_Alignas(4096) struct piece_bucket buckets[PIECE_MAX_BUCKETS];
+};
 
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {

@@ -118,33 +118,36 @@ ns_of() {
 	for process; do cat "$process"/task/*/schedstat; done 2>/dev/null | awk '{ sum += $1 } END { printf "%.0f", sum }'
 }
 
-# 200 processes that make 10,000 pairs a second each; each in a group of its own, or heaptap would spare them
+# 200 processes that make 10,000 pairs a second each, of which every second one is traced: beside the others, in the same
+# seconds, other load tells nothing. Each is in a group of its own, or heaptap would spare it.
 bench_crowd() {
-	local nr=200 seconds=15 pids=() tap i bare traced own what="system --sample 512K --everything on 200 busy processes"
+	local nr=100 seconds=15 pids=() twins=() tap i before traced bare own what="system --sample 512K --everything on 200 busy processes"
 	progress "$what"
 	cp "$bench/callers" "$tmp/crowd"
+	cp "$bench/callers" "$tmp/twin"
 	for ((i = 0; i < nr; i++)); do
 		apart "$tmp/crowd" 100 100
 		pids+=("/proc/$target")
+		apart "$tmp/twin" 100 100
+		twins+=("/proc/$target")
 	done
 	target=
-	sleep 3
-	bare=$(ns_of "${pids[@]}") && sleep $seconds && bare=$(($(ns_of "${pids[@]}") - bare))
+	: >"$tmp/crowd.err"
 	env -u HEAPTAP_NO_CODE "$heaptap" system --sample 512K --everything --comm crowd --no-scan --json -n 0 >/dev/null 2>"$tmp/crowd.err" &
 	tap=$!
 	for ((i = 0; i < 1200; i++)); do ! grep -q "$nr processes are traced" "$tmp/crowd.err" || break; sleep 0.1; done
 	if grep -q "$nr processes are traced" "$tmp/crowd.err"; then
 		sleep 3
-		traced=$(ns_of "${pids[@]}") own=$(ns_of "/proc/$tap")
+		before=$(ns_of "${twins[@]}") traced=$(ns_of "${pids[@]}") own=$(ns_of "/proc/$tap")
 		sleep $seconds
-		traced=$(($(ns_of "${pids[@]}") - traced - bare)) own=$(($(ns_of "/proc/$tap") - own))
-		row "$what" "$(reading '%.2f %%' "($traced + $own) / 1e7 / $seconds / $(nproc)")" "1 %" \
-			"of the machine; heaptap $(reading '%.2f %%' "$own / 1e7 / $seconds / $(nproc)"), the processes more than before $(reading '%.2f %%' "$traced / 1e7 / $seconds / $(nproc)")"
+		bare=$(($(ns_of "${twins[@]}") - before)) traced=$(($(ns_of "${pids[@]}") - traced)) own=$(($(ns_of "/proc/$tap") - own))
+		row "$what" "$(reading '%.2f %%' "2 * ($traced - $bare + $own) / 1e7 / $seconds / $(nproc)")" "1 %" \
+			"of the machine: twice that of $nr; these take $(reading '%.3f' "$traced / $bare") of the CPU time of $nr untraced ones, heaptap $(reading '%.2f %%' "$own / 1e7 / $seconds / $(nproc)")"
 	else
 		missing "$what" "1 %" "they were not all traced"
 	fi
 	kill -INT "$tap"
 	wait "$tap" || true
-	kill "${pids[@]#/proc/}"
-	wait "${pids[@]#/proc/}" 2>/dev/null || true
+	kill "${pids[@]#/proc/}" "${twins[@]#/proc/}"
+	wait "${pids[@]#/proc/}" "${twins[@]#/proc/}" 2>/dev/null || true
 }

@@ -156,6 +156,23 @@ with_child() {
 	exec 7>&-
 }
 
+# Each block is elsewhere in the table of sampled blocks, which would have each of its pages in use.
+@test "sample: a few live blocks use a few pages, and many are released as they should be" {
+	cat >few.py <<'END'
+import re
+kept = []
+for i in range(20000):
+    kept = kept[-20:] + [bytearray(60000 + i * 7 % 60000)]
+parts = re.findall(r'rw-p .*heaptap-inline.*\nSize:.*\n(?:.*\n)*?Rss: +(\d+)', open('/proc/self/smaps').read())
+print(parts[-1])
+kept = [bytearray(100000) for i in range(3000)]
+kept = []
+END
+	env -u PYTHONMALLOC "$HEAPTAP" run -q --backend inline --no-scan --sample 64K -o r.json -- /usr/bin/python3 few.py >out
+	[ "$(cat out)" -le 64 ]
+	[ "$(jq '.processes[0] | .lost.allocs == 0 and .totals.allocs > 20000 and .totals.live_blocks < 300' r.json)" = true ]
+}
+
 @test "sample: a forked child lives; with --follow it has its own samples" {
 	with_child inline 20000
 }

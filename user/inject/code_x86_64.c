@@ -283,7 +283,7 @@ static int code_x86_64_hook_ret(struct code_hook *out, struct stub_writer *w, co
 
 /* Jumps of a stub to its visit of the piece, whose distance is written when that place is known. */
 struct stub_jumps {
-	size_t at[3]; /* of the distances */
+	size_t at[4]; /* of the distances */
 	u32 nr;
 };
 

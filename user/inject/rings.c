@@ -373,8 +373,8 @@ u32 rings_nr(const struct rings *r)
 	return r->nr_readers;
 }
 
-u32 rings_filled(const struct rings *r)
+u32 rings_filled(const struct rings *r, const struct piece_shared *s)
 {
-	return __atomic_load_n(&r->shared->nr_parts, __ATOMIC_RELAXED) -
+	return __atomic_load_n(&s->nr_parts, __ATOMIC_RELAXED) -
 	       __atomic_load_n(&r->nr_parts, __ATOMIC_RELAXED);
 }

@@ -48,5 +48,5 @@ int rings_poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp);
 /* Rings in use. */
 u32 rings_nr(const struct rings *r);
 
-/* Parts of rings that were filled since the last poll. Any thread may call it, and rings may be many. */
-u32 rings_filled(const struct rings *r);
+/* Parts of rings filled since the last poll, by @s, where the same memory is mapped. Any thread may call it. */
+u32 rings_filled(const struct rings *r, const struct piece_shared *s);

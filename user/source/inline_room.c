@@ -16,15 +16,17 @@ enum { MORE_SHARDS = 8 };
 
 static u32 nr_used(const struct inline_target *t)
 {
-	u32 nr = __atomic_load_n(&t->shared->nr_used, __ATOMIC_RELAXED);
+	u32 nr = __atomic_load_n(&t->watched->nr_used, __ATOMIC_RELAXED);
 
 	return nr < PIECE_MAX_THREADS ? nr : PIECE_MAX_THREADS;
 }
 
 bool inline_room_wants(const struct inline_target *t)
 {
-	return t->rings && t->is_open && t->in->state == INJECT_IN && t->in->nr_places < PIECE_MAX_THREADS &&
-	       nr_used(t) > t->in->nr_places / 2 && clock_now_ns() >= t->next_room_ns;
+	/* Mostly the first question alone is asked, often and of many targets. */
+	return t->rings && nr_used(t) > PIECE_FIRST_PLACES / 2 && t->is_open && t->in->state == INJECT_IN &&
+	       t->in->nr_places < PIECE_MAX_THREADS && nr_used(t) > t->in->nr_places / 2 &&
+	       clock_now_ns() >= t->next_room_ns;
 }
 
 /* Four times as many as are used, in powers of two: threads often come in numbers. */

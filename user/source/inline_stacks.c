@@ -217,15 +217,15 @@ static int source_inline_stacks_look(struct inline_stacks *s)
 	return 0;
 }
 
-bool inline_stacks_wants_look(const struct inline_stacks *s)
+bool inline_stacks_wants_look(const struct inline_stacks *s, const struct piece_shared *shared)
 {
-	return __atomic_load_n(&s->shared->nr_unknown_stacks, __ATOMIC_RELAXED) != s->nr_asked &&
+	return __atomic_load_n(&shared->nr_unknown_stacks, __ATOMIC_RELAXED) != s->nr_asked &&
 	       clock_now_ns() >= s->next_look_ns;
 }
 
 void inline_stacks_look(struct inline_stacks *s)
 {
-	int err = inline_stacks_wants_look(s) ? source_inline_stacks_look(s) : 0;
+	int err = inline_stacks_wants_look(s, s->shared) ? source_inline_stacks_look(s) : 0;
 
 	if (err && err != -ESRCH)
 		debug("inline: PID %d: its mappings cannot be read: %s", s->pid, strerror(-err));

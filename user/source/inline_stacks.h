@@ -31,8 +31,8 @@ int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cf
 /* Begin to read the tables of its new files, for inline_stacks_set(). @s may be NULL: all files are new. */
 struct cfi_ahead *inline_stacks_ahead(const struct inline_stacks *s, const struct target *t);
 
-/* Does a thread run on a stack that is in no list yet? */
-bool inline_stacks_wants_look(const struct inline_stacks *s);
+/* Does a thread run on a stack that is in no list yet, by @shared, where the same memory is mapped? */
+bool inline_stacks_wants_look(const struct inline_stacks *s, const struct piece_shared *shared);
 /* Look for stacks again if so, but not too often. */
 void inline_stacks_look(struct inline_stacks *s);
 

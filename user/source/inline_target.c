@@ -117,9 +117,11 @@ static void inline_target_unmap(struct inline_target *t)
 	if (t->tables)
 		munmap(t->tables, PIECE_TABLES_BYTES);
 	t->tables = NULL;
+	if (t->watched)
+		munmap((void *)(uintptr_t)t->watched, PIECE_PAGE);
 	if (t->shared)
 		munmap(t->shared, PIECE_SHARED_BYTES);
-	t->shared = NULL;
+	t->watched = t->shared = NULL;
 	if (t->mem >= 0)
 		close(t->mem);
 	t->mem = -1;
@@ -222,8 +224,11 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	if (fd < 0)
 		return fd;
 	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_FILE_SHARED);
-	if (!t->shared)
+	t->watched = map_part(fd, PIECE_PAGE, PIECE_FILE_SHARED);
+	if (!t->shared || !t->watched) {
+		inline_target_unmap(t);
 		return no_room(t, PIECE_SHARED_BYTES);
+	}
 	t->is_quiet = o->is_auto;
 	t->shared->nr_places = t->in->nr_places;
 	t->shared->max_wait = max_wait_rounds(o);
@@ -311,7 +316,7 @@ int inline_target_leave(struct inline_target *t)
 /* Has a thread of it spun since the last look? Their number is no sign: a jump out of a handler leaves one in it. */
 static bool inline_target_has_spun(struct inline_target *t)
 {
-	u64 waited = __atomic_load_n(&t->shared->waited, __ATOMIC_RELAXED);
+	u64 waited = __atomic_load_n(&t->watched->waited, __ATOMIC_RELAXED);
 	bool has_spun = waited != t->waited;
 
 	t->waited = waited;
@@ -320,13 +325,15 @@ static bool inline_target_has_spun(struct inline_target *t)
 
 enum inline_need inline_target_needs_poll(struct inline_target *t, u64 *nr_parts)
 {
+	const struct piece_shared *s = t->watched;
+
 	if (!t->rings)
 		return INLINE_NEEDS_NOTHING;
-	*nr_parts += __atomic_load_n(&t->shared->nr_parts, __ATOMIC_RELAXED);
+	*nr_parts += __atomic_load_n(&s->nr_parts, __ATOMIC_RELAXED);
 	if (inline_target_has_spun(t))
 		return INLINE_NEEDS_HURRY;
-	if (rings_filled(t->rings) >= ENOUGH_PARTS || t->shared->end == PIECE_ENDS || inline_room_wants(t) ||
-	    (t->stacks && inline_stacks_wants_look(t->stacks)))
+	if (rings_filled(t->rings, s) >= ENOUGH_PARTS || s->end == PIECE_ENDS || inline_room_wants(t) ||
+	    (t->stacks && inline_stacks_wants_look(t->stacks, s)))
 		return INLINE_NEEDS_POLL;
 	return INLINE_NEEDS_NOTHING;
 }

@@ -28,9 +28,11 @@ enum inline_sight {
 struct inline_target {
 	pid_t pid;
 	enum inline_sight sight;
-	struct guard *guard;	      /* borrowed */
-	struct injection *in;	      /* borrowed from that */
-	struct piece_shared *shared;  /* mapped; NULL = the piece is not in it yet */
+	struct guard *guard;	     /* borrowed */
+	struct injection *in;	     /* borrowed from that */
+	struct piece_shared *shared; /* mapped; NULL = the piece is not in it yet */
+	/* The first page of it once more, beside those of other targets: often read, by few tables of pages. */
+	const struct piece_shared *watched;
 	struct piece_tables *tables;  /* mapped; NULL without stacks */
 	struct inline_stacks *stacks; /* owned; NULL without stacks */
 	struct rings *rings;	      /* owned */

@@ -6,10 +6,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <cmocka.h>
+
+#include "inline/layout.h"
 
 enum { ROOM = 4096, FUNCTION = 0, STUB = 2048, WAYS = 3072, PIECE = 3200, PIECE_CALL = PIECE + 64 };
 
@@ -46,6 +49,7 @@ struct request {
 	enum code_kind kind;
 	size_t at, len, padding, hop;
 	u32 indexes[3], nr_indexes;
+	const struct call_probe *sampled;
 };
 
 static int hook_as(struct place *p, const struct request *q, const char **why)
@@ -58,6 +62,7 @@ static int hook_as(struct place *p, const struct request *q, const char **why)
 					.len = q->len,
 					.padding = q->padding,
 					.hop = q->hop ? base + q->hop : 0,
+					.sampled = q->sampled,
 					.indexes = q->indexes,
 					.nr_indexes = q->nr_indexes };
 	struct code_hook h;
@@ -82,6 +87,7 @@ static int hook(struct place *p, enum code_kind kind, size_t at, size_t len, u32
 }
 
 typedef u64 function(u64 a, u64 b);
+typedef u64 function3(u64 a, u64 b, u64 c);
 
 static u64 run(const struct place *p, u64 a, u64 b)
 {
@@ -307,6 +313,44 @@ static void test_call(void **state)
 	assert_int_equal(*p.sum, 9);
 }
 
+/* A function with an old block, a number and a size counts the bytes, and is seen if the block may be sampled. */
+static void test_sampled(void **state)
+{
+	/* lea (%rdi,%rsi),%rax; nop; ret */
+	static const u8 code[] = { 0x48, 0x8d, 0x04, 0x37, 0x90, 0xc3 };
+	static const struct call_probe probe = {
+		.kind = ALLOC_REALLOC, .old_arg = 1, .count_arg = 2, .size_arg = 3
+	};
+	const struct request q = {
+		.len = sizeof(code), .indexes = { 7 }, .nr_indexes = 1, .sampled = &probe
+	};
+	u8 *counters = calloc(PIECE_FILTER_BYTES, 1);
+	struct piece_key *keys = calloc(PIECE_MAX_THREADS, sizeof(*keys)), *own;
+	struct place p;
+	struct code_ways *ways;
+	const char *why;
+	u64 self;
+
+	(void)state;
+	assert_true(counters && keys);
+	__asm__("mov %%fs:0, %0" : "=r"(self));
+	own = &keys[(u32)(self * PIECE_HASH >> PIECE_HASH_SHIFT) % PIECE_MAX_THREADS];
+	*own = (struct piece_key){ .key = self | 1, .left = 1000 };
+	place_init(&p, code, sizeof(code));
+	ways = (struct code_ways *)(p.room + WAYS);
+	ways->keys = (uintptr_t)keys;
+	ways->counters = (uintptr_t)counters;
+	assert_int_equal(hook_as(&p, &q, &why), 0);
+	assert_int_equal(((function3 *)(uintptr_t)p.room)(0x1000, 3, 5), 0x1003);
+	assert_int_equal(*p.sum, 0);
+	assert_int_equal(own->left, 1000 - 3 * 5 - 1);
+	counters[0x1000 >> PIECE_GRAIN_BITS] = 1;
+	assert_int_equal(((function3 *)(uintptr_t)p.room)(0x1000, 3, 5), 0x1003);
+	assert_int_equal(*p.sum, 7);
+	free(counters);
+	free(keys);
+}
+
 #else
 
 static void test_entry(void **state)
@@ -323,6 +367,7 @@ static void test_entry(void **state)
 #define test_shared_ret test_entry
 #define test_hop	test_entry
 #define test_hop_at_ret test_entry
+#define test_sampled	test_entry
 
 #endif
 
@@ -334,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_call),	cmocka_unit_test(test_moved_call),
 		cmocka_unit_test(test_padding), cmocka_unit_test(test_shared_ret),
 		cmocka_unit_test(test_hop),	cmocka_unit_test(test_hop_at_ret),
+		cmocka_unit_test(test_sampled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,10 +236,10 @@ static void test_hostile(void **state)
 	assert_int_equal(rings_losses(w.rings).frees, 3 + 7);
 	assert_int_equal(rings_nr(w.rings), PIECE_MAX_THREADS);
 	w.shared->nr_parts++;
-	assert_int_equal(rings_filled(w.rings), 1);
+	assert_int_equal(rings_filled(w.rings, w.shared), 1);
 	put(w.shared, 3, EVENT_ALLOC, 1);
 	assert_int_equal(rings_poll(w.rings, &sink, false), 1);
-	assert_int_equal(rings_filled(w.rings), 0);
+	assert_int_equal(rings_filled(w.rings, w.shared), 0);
 	/* A thread that takes its ring for full goes on. (T5) */
 	w.shared->rings[3].read = 1ULL << 50;
 	assert_int_equal(rings_poll(w.rings, &sink, false), 0);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -416,6 +418,23 @@ static void test_full(void **state)
 	assert_int_equal(s.lost, 10);
 }
 
+/* A program has written over the number of calls under way: its own calls take no longer for that. */
+static void test_overwritten(void **state)
+{
+	struct piece_place *place = (void *)(region + PIECE_PLACES_OFFSET);
+	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit seconds = { clock() / CLOCKS_PER_SEC + 10, RLIM_INFINITY };
+
+	(void)state;
+	assert_int_equal(allocate(1), 134);
+	assert_int_equal(setrlimit(RLIMIT_CPU, &seconds), 0);
+	for (u64 i = 0; i < 100; i++) {
+		place->thread.nr_pending = UINT32_MAX - (u32)i;
+		assert_int_equal(allocate(i), i + 133);
+	}
+	assert_int_equal(setrlimit(RLIMIT_CPU, &no_limit), 0);
+}
+
 /* A release with its stack, which is new, where the ring has room for a few records only: no record goes beyond it. */
 static void test_full_by_stack(void **state)
 {
@@ -474,7 +493,7 @@ int main(void)
 		TEST(test_calls),	 TEST(test_operator),	   TEST(test_ret),	   TEST(test_threads),
 		TEST(test_no_place),	 TEST(test_all_places),	   TEST(test_late_places), TEST(test_signals),
 		TEST(test_longjmp),	 TEST(test_full),	   TEST(test_no_counter),  TEST(test_off),
-		TEST(test_crowded_keys), TEST(test_full_by_stack),
+		TEST(test_crowded_keys), TEST(test_full_by_stack), TEST(test_overwritten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,7 @@ static struct piece_place *world_init(struct world *w)
 	w->t.pid = getpid();
 	w->t.in = &w->in;
 	w->t.shared = map_zeros(sizeof(*w->t.shared));
+	w->t.watched = w->t.shared;
 	w->t.shared->is_sequence = 1;
 	w->t.shared->nr_used = NR_PLACES;
 	w->t.mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
