@@ -31,7 +31,7 @@ static int source_remote_command_fail(int err, const char *text, char *why, size
 	return err;
 }
 
-static int source_remote_command_put(struct remote_source *s, const struct tuning *t)
+int source_remote_command_put(struct remote_source *s, const struct tuning *t)
 {
 	u8 data[WIRE_TUNE_LEN];
 	struct wire_body b = { data, 0, sizeof(data), false };
