@@ -54,7 +54,7 @@ static int parse_addr(struct net_addr *a, const char *text)
 		error("serve: %s: %s", text, why);
 		return -EINVAL;
 	}
-	if (a->kind != NET_SSH)
+	if (IS_AGENT || a->kind != NET_SSH)
 		return 0;
 	error("serve: %s: serve cannot connect by ssh; run 'heaptap connect %s' on the host", text, text);
 	return -EINVAL;

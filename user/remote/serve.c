@@ -440,8 +440,8 @@ static void on_kill(struct serve *s, struct wire_view *v)
 
 	(void)v;
 	if (!s->options.allow_kill) {
-		serve_say(s, WIRE_NOTE,
-			  "the other side does not allow to end its program (serve --allow-kill)");
+		/* The host knows, and does not ask. */
+		serve_say(s, WIRE_NOTE, strerror(EPERM));
 		return;
 	}
 	if (session_pids(s->session, &pids, &nr))
