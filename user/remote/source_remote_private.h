@@ -36,6 +36,8 @@ int source_remote_command_put(struct remote_source *s, const struct tuning *t) _
 /* The functions of struct source_told_ops for commands. */
 int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		       size_t size);
+int source_remote_pause_one(struct source *s, pid_t pid, bool is_paused, const struct sink *sink, char *why,
+			    size_t size);
 
 /* Frames of a scan. */
 void source_remote_on_mark(struct remote_source *s, struct wire_view *v);
