@@ -459,7 +459,7 @@ static void on_kill(struct serve *s, struct wire_view *v)
 	(void)v;
 	if (!s->options.allow_kill) {
 		/* The host knows, and does not ask. */
-		serve_say(s, WIRE_NOTE, strerror(EPERM));
+		serve_say(s, WIRE_NOTE, "needs serve --allow-kill");
 		return;
 	}
 	if (session_pids(s->session, &pids, &nr))
