@@ -12,7 +12,7 @@
 enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8 };
 
 /* Pages that were read go back to the kernel in chunks. Smaller rings than this number of chunks keep their pages. */
-enum { CHUNK_BYTES = 128 << 10, MIN_CHUNKS = 8 };
+enum { CHUNK_BYTES = 32 << 10, MIN_CHUNKS = 32 };
 
 /* The memory that both processes see. Positions only grow, and wrap: 32-bit CPUs cannot share 64-bit words. */
 struct shared {

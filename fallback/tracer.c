@@ -514,7 +514,7 @@ void tracer_check(struct tracer *t, pid_t pid)
 
 void tracer_forget_stacks(struct tracer *t)
 {
-	memset(t->stacks_seen, 0, STACKS_SEEN * sizeof(*t->stacks_seen));
+	array_clear(t->stacks_seen, STACKS_SEEN * sizeof(*t->stacks_seen));
 }
 
 void tracer_open(struct tracer *t, pid_t pid)

@@ -341,7 +341,8 @@ WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, 
 
 static u64 *seen_set(u64 id)
 {
-	return region_shared()->seen[(id >> 7) % (region_shared()->sample_bytes ? PIECE_SEEN_SAMPLED : PIECE_SEEN_SETS)];
+	return region_shared()
+		->seen[(id >> 7) % (region_shared()->sample_bytes ? PIECE_SEEN_SAMPLED : PIECE_SEEN_SETS)];
 }
 
 static bool is_seen_stack(u64 id)

@@ -4,6 +4,7 @@
 
 load ../lib/common
 load ../lib/console
+load ../lib/remote
 
 setup() {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
@@ -332,6 +333,42 @@ live_blocks() {
 	has 'freed       2 blocks'
 	has 'and 3 that heaptap never saw allocated'
 	has 'bad frees   none'
+	leave
+	untouched "$TARGET"
+}
+
+shows() {
+	ask status
+	[[ $output == *"$1"* ]]
+}
+
+# bats test_tags=full
+@test "console: stop and start of one of several processes over a connection" {
+	spinning
+	other=$TARGET
+	stepping
+	serving "$TARGET" "$other"
+	asking --sysroot / "unix:$SOCKET"
+	ask "wait blocks>0 60s"
+	step 'alloc 10 100'
+	ask "stop $TARGET"
+	lacks refused
+	step 'alloc 3 10'
+	ask "set process $TARGET"
+	ask status
+	has 'calls are not seen'
+	has '1,000 B in 10 blocks'
+	ask "set process $other"
+	ask status
+	lacks 'calls are not seen'
+	# All: the one that is stopped.
+	ask "set process all"
+	ask start
+	step 'alloc 1 7'
+	ask "set process $TARGET"
+	wait_for shows '1,007 B in 11 blocks'
+	lacks 'calls are not seen'
+	has 'stopped 1 time, for '
 	leave
 	untouched "$TARGET"
 }

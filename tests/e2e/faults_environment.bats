@@ -468,6 +468,22 @@ memory_group() {
 	jq -e '.backend == "ptrace" and .processes[0].totals.allocs > 0' "$report"
 }
 
+# bats test_tags=full
+@test "faults: a memory cgroup of 16 MiB: serve takes ptrace, and a client has all (E5)" {
+	memory_group $((16 << 20)) || skip "no memory cgroups here"
+	mkdir -m 700 "$BATS_TEST_TMPDIR/net"
+	report=$BATS_TEST_TMPDIR/report.json
+	start bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' bash "$GROUP" \
+		"$HEAPTAP" serve --wait --listen "unix:$BATS_TEST_TMPDIR/net/s" -- "$T/leak"
+	wait_for test -S "$BATS_TEST_TMPDIR/net/s"
+	"$HEAPTAP" connect -q --sysroot / -o "$report" "unix:$BATS_TEST_TMPDIR/net/s"
+	ended "$PID" 0
+	grep -q 'serve: only .* of memory are left for heaptap, and BPF takes 40.0 MiB: tracing by ptrace' "$BATS_TEST_TMPDIR/bash.err"
+	jq -e '.backend == "ptrace"' "$report"
+	nothing_lost
+	is .scan.definite.blocks 32
+}
+
 @test "faults: a memory cgroup of 32 MiB: who asks for BPF or inline is warned, and the program goes on (E5)" {
 	local backend
 	memory_group $((32 << 20)) || skip "no memory cgroups here"

@@ -5,13 +5,6 @@
 load ../lib/common
 load ../lib/remote
 
-# reports_allocs NR: so many have come to the client by now
-reports_allocs() {
-	kill -USR1 "$TAP"
-	wait_for test -s "$report"
-	jq -e --argjson n "$1" '.processes[0].totals.allocs >= $n' "$report"
-}
-
 # bats test_tags=core
 @test "remote: the report equals the local one, verdicts included" {
 	same_as_local "$T/leak"

@@ -59,6 +59,13 @@ watched_at_work() {
 
 is_watching() { gone "$TAP" || grep -qs 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }
 
+# reports_allocs NR: so many have come to the client by now
+reports_allocs() {
+	kill -USR1 "$TAP"
+	wait_for test -s "$report"
+	jq -e --argjson n "$1" '.processes[0].totals.allocs >= $n' "$report"
+}
+
 # watched [OPTIONS] ADDRESS: run connect to its end; sets $status and $report
 watched() {
 	report=$BATS_TEST_TMPDIR/report.json

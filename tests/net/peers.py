@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-HELLO = b"heaptap\n" + struct.pack("<HHI", 9, 0, 0) + bytes(48)
+HELLO = b"heaptap\n" + struct.pack("<HHI", 10, 0, 0) + bytes(48)
 
 
 def connect():

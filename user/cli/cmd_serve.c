@@ -54,7 +54,7 @@ static int parse_addr(struct net_addr *a, const char *text)
 		error("serve: %s: %s", text, why);
 		return -EINVAL;
 	}
-	if (a->kind != NET_SSH)
+	if (IS_AGENT || a->kind != NET_SSH)
 		return 0;
 	error("serve: %s: serve cannot connect by ssh; run 'heaptap connect %s' on the host", text, text);
 	return -EINVAL;
@@ -214,8 +214,10 @@ int cmd_serve(const struct options *o)
 	if (err)
 		return err == -ESRCH ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
 	/* Names that no process has yet are not looked at. */
-	if (!IS_AGENT)
+	if (!IS_AGENT) {
+		tracing_choose_backend(&s.options.source, "serve");
 		tracing_choose_sampler(&s.options.source, o, !o->is_program);
+	}
 	err = serve_link_new(&s.link, &place.link);
 	if (!IS_AGENT && !err && o->announce)
 		err = discover_announce(&place.discover, &place.addr, name_of_target(o));

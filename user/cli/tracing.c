@@ -102,22 +102,21 @@ static int check_names(const struct options *o)
 	return 0;
 }
 
-/* The kernel would end heaptap while it loads the programs of BPF, and nobody would know why. */
-static void tracing_choose_backend(struct session_options *so)
+void tracing_choose_backend(struct source_choice *c, const char *command)
 {
 	const u64 needed = 40 << 20, room = snapshot_price_room(getpid());
 
-	if (IS_AGENT || so->source.backend == BACKEND_PTRACE || room >= needed)
+	if (IS_AGENT || c->backend == BACKEND_PTRACE || room >= needed)
 		return;
-	if (so->source.backend != BACKEND_AUTO) {
+	if (c->backend != BACKEND_AUTO) {
 		warn("%s: only %s of memory are left for heaptap, and BPF takes %s: the kernel may end heaptap: "
 		     "use --backend ptrace",
-		     so->command, human_bytes(room).text, human_bytes(needed).text);
+		     command, human_bytes(room).text, human_bytes(needed).text);
 		return;
 	}
 	warn("%s: only %s of memory are left for heaptap, and BPF takes %s: tracing by ptrace, which is slower",
-	     so->command, human_bytes(room).text, human_bytes(needed).text);
-	so->source.backend = BACKEND_PTRACE;
+	     command, human_bytes(room).text, human_bytes(needed).text);
+	c->backend = BACKEND_PTRACE;
 }
 
 /* Do all processes that @o names for attach sample themselves? *@status: a name that nothing has, logged. */
@@ -192,7 +191,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (status != STATUS_DONE)
 		goto out;
 	status = STATUS_IMPOSSIBLE;
-	tracing_choose_backend(&so);
+	tracing_choose_backend(&so.source, so.command);
 	if (session_new(&s, &so, outs, !command->attaches))
 		goto out;
 	if (so.between)

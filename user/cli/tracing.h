@@ -26,6 +26,9 @@ struct tracing_command {
  */
 int tracing_run(const struct options *o, const struct tracing_command *command);
 
+/* Where little memory is left the kernel would end heaptap while it loads BPF's programs: then ptrace, and say so. */
+void tracing_choose_backend(struct source_choice *c, const char *command);
+
 /*
  * With --sample: targets that sample their blocks themselves need no code. @attaches: to processes that run already.
  * STATUS_DONE, or another exit status, logged: no process has a name.

@@ -40,3 +40,10 @@ int array_grow(void *items, size_t *max, size_t wanted, size_t size)
 		*max = room;
 	return err;
 }
+
+void array_clear(void *items, size_t bytes)
+{
+	for (u8 *p = items, *end = p + bytes; p < end; p++)
+		if (*p)
+			*p = 0;
+}

@@ -38,6 +38,12 @@ size_t array_room(size_t max, size_t wanted);
 int array_grow_exact(void *items, size_t wanted, size_t size) __must_check;
 
 /*
+ * Zero @bytes, and write to none that is zero already: a page that nobody has written to takes no memory, here or in a
+ * process that is forked later.
+ */
+void array_clear(void *items, size_t bytes);
+
+/*
  * Binary search: the first index from @from to @to - 1 for which @is_before is false, or @to. @is_before is an
  * expression of @i, an index that the macro declares. Items for which it is true come before all others.
  */

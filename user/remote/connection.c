@@ -23,8 +23,7 @@ enum {
 	BEHIND_MS = 300, /* the same, if the latest event is from LAG_MS ago or before */
 	LAG_MS = 1000,
 	CATCH_UP_MS = 3000, /* where nobody waits */
-	SLOW_BYTES_MS = 64, /* a link with less in a millisecond is slow */
-	CUT_MS = 1800,	    /* from the signal on, so that heaptap ends within 2 s */
+	NOTHING_MS = 1000,  /* somebody waits, and nothing came */
 	QUEUE_BYTES = 4 << 20
 };
 
@@ -191,21 +190,26 @@ enum answer {
 	ANSWER_SLOW, /* it is behind much that is on its way over a slow link */
 };
 
+static bool is_far(const struct connection *c)
+{
+	return !net_addr_is_local(&c->remote.link.addr);
+}
+
 /* How long ago the latest event was that has come. */
 static u64 lag_ms(struct connection *c)
 {
 	return source_remote_lag_ns(c->source, 0) / 1000000;
 }
 
-/* One that is only busy with much to send may take longer, but much comes then. */
+/* One that is only busy with much to send may take longer, but much comes then. Who waits does not wait for nothing. */
 static bool is_slow(struct connection *c, bool is_hurried, u64 since_ms, u64 bytes)
 {
 	u64 ms = clock_now_ms() - since_ms;
 	u64 limit_ms = !is_hurried ? CATCH_UP_MS : lag_ms(c) >= LAG_MS ? BEHIND_MS : SLOW_MS;
 
 	bytes = source_remote_bytes(c->source) - bytes;
-	return !net_addr_is_local(&c->remote.link.addr) && ms >= limit_ms && bytes &&
-	       bytes / ms < SLOW_BYTES_MS;
+	return is_far(c) && ms >= limit_ms && (bytes || (is_hurried && ms >= NOTHING_MS)) &&
+	       bytes / ms < SOURCE_REMOTE_SLOW;
 }
 
 /*
@@ -214,12 +218,12 @@ static bool is_slow(struct connection *c, bool is_hurried, u64 since_ms, u64 byt
  */
 static enum answer connection_ask(struct connection *c, struct session *s, bool is_hurried)
 {
-	u64 limit_ms = net_addr_is_local(&c->remote.link.addr) ? ANSWER_MS : FAR_ANSWER_MS, silent_ms;
+	u64 limit_ms = is_far(c) ? FAR_ANSWER_MS : ANSWER_MS, silent_ms;
 	u64 since_ms = clock_now_ms(), bytes = source_remote_bytes(c->source);
 
 	source_remote_call(c->source);
 	while (source_remote_is_silent(c->source, &silent_ms)) {
-		if (silent_ms >= limit_ms)
+		if (silent_ms >= limit_ms || (is_hurried && is_far(c) && silent_ms >= NOTHING_MS))
 			return ANSWER_NONE;
 		if (is_slow(c, is_hurried, since_ms, bytes) || control_is_stop_pending())
 			return ANSWER_SLOW;
@@ -252,7 +256,8 @@ static bool connection_take_rest(struct connection *c, struct session *s, bool i
 			heard_ms = clock_now_ms();
 		bytes = source_remote_bytes(c->source);
 		progress_bytes(bytes - first, estimate_rest(c, bytes - first, begin_ms, lag));
-		if (control_is_stop_pending() || clock_now_ms() - heard_ms > END_MS)
+		if (control_is_stop_pending() || clock_now_ms() - heard_ms > END_MS ||
+		    (is_hurried && is_slow(c, true, begin_ms, first)))
 			return false;
 		if (source_remote_exiting(c->source))
 			source_remote_let_exit(c->source);
@@ -261,13 +266,13 @@ static bool connection_take_rest(struct connection *c, struct session *s, bool i
 	return true;
 }
 
-/* Leave out what is on its way, and have it counted over there, if that is possible within CUT_MS of @since_ms. */
-static void connection_cut(struct connection *c, struct session *s, u64 since_ms)
+/* Leave out what is on its way, and have it counted over there, if that is possible in time after @since_ms. */
+static void connection_cut(struct connection *c, struct session *s, u64 since_ms, const char *why)
 {
-	u64 end_ms = since_ms + CUT_MS;
+	u64 end_ms = since_ms + SOURCE_REMOTE_HURRY_MS;
 	bool is_over = !source_remote_cut(c->source), is_asked = false;
 
-	info("%s: the link is slow: what is still on its way is left out", command_of(c));
+	info("%s: %s: what is still on its way is left out", command_of(c), why);
 	while (!is_over && clock_now_ms() < end_ms) {
 		is_over = session_poll(s);
 		if (!is_asked && source_remote_has_asked(c->source)) {
@@ -298,7 +303,7 @@ static bool connection_finish(struct connection *c, struct session *s, bool is_h
 	progress_phase("what is on its way comes; Ctrl-C leaves it out");
 	if (c->options.session->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
-	if (!control_is_stop_pending()) {
+	if (!control_is_stop_pending() && !source_remote_is_late(c->source)) {
 		kill_over_there(c, s);
 		source_remote_stop(c->source);
 		is_done = connection_take_rest(c, s, is_hurried, false);
@@ -332,22 +337,26 @@ static bool connection_catch_up(struct connection *c, struct session *s)
 
 void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
+	bool is_in_time = is_hurried && is_far(c), is_done = false;
 	u64 signal_ms = clock_now_ms();
 	enum answer answer = connection_ask(c, s, is_hurried);
-	bool is_done = false;
 
+	if (is_in_time)
+		source_remote_hurry(c->source, signal_ms);
 	if (answer == ANSWER_THERE || (answer == ANSWER_NONE && !is_hurried))
 		is_done = connection_finish(c, s, is_hurried);
 	else if (answer == ANSWER_SLOW && !is_hurried && !control_is_stop_pending())
 		is_done = connection_catch_up(c, s);
+	if (is_done)
+		return;
 	/* The server may be stopped, or the network may be cut. */
-	if (answer == ANSWER_NONE && is_hurried)
+	if (answer == ANSWER_NONE && is_hurried && !is_in_time)
 		source_remote_leave(c->source,
 				    "the other side does not answer; what is known until now is reported");
-	else if (!is_done && (answer == ANSWER_SLOW || control_is_stop_pending()))
-		/* One that is not hurried, or was answered, is broken off by a signal of now. */
-		connection_cut(c, s, is_hurried && answer == ANSWER_SLOW ? signal_ms : clock_now_ms());
-	else if (!is_done)
+	else if (is_in_time || answer == ANSWER_SLOW || control_is_stop_pending())
+		connection_cut(c, s, is_in_time && !control_is_stop_pending() ? signal_ms : clock_now_ms(),
+			       answer == ANSWER_NONE ? "the other side does not answer" : "the link is slow");
+	else
 		source_remote_leave(c->source,
 				    "the other side does not stop; what is known until now is reported");
 }

@@ -115,13 +115,14 @@ static const struct {
 } kinds[] = {
 	{ "unix:", NET_UNIX, parse_unix },
 	{ "tcp://", NET_TCP, parse_tcp },
-	{ "ssh://", NET_SSH, parse_ssh },
+	{ "ssh://", NET_SSH, IS_AGENT ? NULL : parse_ssh },
 };
 
 int net_addr_parse(struct net_addr *out, const char *text, const char **why)
 {
 	memset(out, 0, sizeof(*out));
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+	/* The agent only serves, and nobody serves by ssh. */
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) - IS_AGENT; i++) {
 		size_t len = strlen(kinds[i].prefix);
 
 		if (strncmp(text, kinds[i].prefix, len))
@@ -129,7 +130,8 @@ int net_addr_parse(struct net_addr *out, const char *text, const char **why)
 		out->kind = kinds[i].kind;
 		return kinds[i].parse(out, text + len, why);
 	}
-	return net_addr_wrong(why, "must begin with ssh://, unix: or tcp://");
+	return net_addr_wrong(why, IS_AGENT ? "must begin with unix: or tcp://"
+					    : "must begin with ssh://, unix: or tcp://");
 }
 
 char *net_addr_text(const struct net_addr *a, char *buf, size_t size)
@@ -155,7 +157,7 @@ bool net_addr_is_local(const struct net_addr *a)
 
 	if (a->kind == NET_UNIX)
 		return true;
-	if (a->kind == NET_SSH)
+	if (!IS_AGENT && a->kind == NET_SSH)
 		return false;
 	if (inet_pton(AF_INET, a->host, &v4) == 1)
 		return ntohl(v4.s_addr) >> 24 == 127;

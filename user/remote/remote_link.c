@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "user/lib/cleanup.h"
@@ -248,8 +249,13 @@ u64 remote_link_bytes(const struct remote_link *l)
 
 void remote_link_renew(struct remote_link *l)
 {
-	/* A copy of it, as of source_remote_farewell(), keeps it open: then the server refuses a second client. */
-	if (l->fd >= 0 && shutdown(l->fd, SHUT_RDWR))
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	/*
+	 * A copy of it, as of source_remote_farewell(), keeps it open: then the server refuses a second client. The end
+	 * by TCP's reset, unlike that by shutdown(), does not wait behind what was put in.
+	 */
+	if (l->fd >= 0 && connect(l->fd, &none, sizeof(none)) && shutdown(l->fd, SHUT_RDWR))
 		debug("connect: shutdown: %s", strerror(errno));
 	remote_link_give_up(l, "");
 	l->again_ms = 0;

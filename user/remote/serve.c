@@ -393,10 +393,34 @@ static void on_start(struct serve *s, struct wire_view *v)
 	s->is_over |= s->is_launched && !s->launch;
 }
 
-/* Answer WIRE_TUNE: done if @why is "", or why not. */
+/* Answer a command: done if @why is "", or why not. */
 static void tell_tuned(struct serve *s, const char *why)
 {
 	serve_answer(s, WIRE_TUNED, !*why, why);
+}
+
+/* Answer a command whose result is @err. -EBUSY: it is answered. -EALREADY: the process has ended. */
+static void end_command(struct serve *s, int err)
+{
+	if (err == -EBUSY)
+		return;
+	if (!err || err == -EALREADY)
+		err = session_forward_flush(s->session);
+	if (err == -EOPNOTSUPP)
+		tell_tuned(s, "tracing began without stacks (--depth 0); they cannot be switched on now");
+	else if (err)
+		serve_link_drop(s->link, "the stream to it is broken");
+	else
+		tell_tuned(s, "");
+}
+
+/* Events in the ring are from before a change, and the answer comes behind them. 0, or the error to end with. */
+static int begin_command(struct serve *s)
+{
+	if (!s->books)
+		return session_forward_poll(s->session);
+	tell_tuned(s, "a scan is under way");
+	return -EBUSY;
 }
 
 static void on_tune(struct serve *s, struct wire_view *v)
@@ -405,25 +429,19 @@ static void on_tune(struct serve *s, struct wire_view *v)
 	int err;
 
 	if (wire_get_tune(v, &t)) {
-		serve_link_drop(s->link, "what it wants changed cannot be understood");
+		serve_link_drop(s->link, "what it sends is no frame of a host");
 		return;
 	}
-	if (s->books) {
-		tell_tuned(s, "a scan is under way");
-		return;
-	}
-	/* Events in the ring are from before the change, and the answer comes behind them. */
-	err = session_forward_poll(s->session);
-	if (!err)
-		err = session_tune(s->session, &t);
-	if (!err)
-		err = session_forward_flush(s->session);
-	if (err == -EOPNOTSUPP)
-		tell_tuned(s, "tracing began without stacks (--depth 0); they cannot be switched on now");
-	else if (err)
-		serve_link_drop(s->link, "the stream to it is broken");
-	else
-		tell_tuned(s, "");
+	err = begin_command(s);
+	end_command(s, err ? err : session_tune(s->session, &t));
+}
+
+static void on_pause(struct serve *s, struct wire_view *v)
+{
+	pid_t pid = (pid_t)wire_get_number(v, 4);
+	int err = begin_command(s);
+
+	end_command(s, err ? err : session_pause(s->session, pid, wire_get_number(v, 1)));
 }
 
 static void on_detach(struct serve *s, struct wire_view *v)
@@ -440,8 +458,8 @@ static void on_kill(struct serve *s, struct wire_view *v)
 
 	(void)v;
 	if (!s->options.allow_kill) {
-		serve_say(s, WIRE_NOTE,
-			  "the other side does not allow to end its program (serve --allow-kill)");
+		/* The host knows, and does not ask. */
+		serve_say(s, WIRE_NOTE, "needs serve --allow-kill");
 		return;
 	}
 	if (session_pids(s->session, &pids, &nr))
@@ -475,6 +493,7 @@ static const struct {
 } handlers[] = {
 	{ WIRE_START, false, true, on_start },
 	{ WIRE_TUNE, true, false, on_tune },
+	{ WIRE_PAUSE, true, false, on_pause },
 	{ WIRE_DETACH, true, true, on_detach },
 	{ WIRE_KILL, true, false, on_kill },
 	{ WIRE_SCAN, true, false, serve_books_begin },

@@ -304,6 +304,8 @@ void serve_books_run(struct serve *s, struct wire_view *v)
 
 	if (!n || n->scan)
 		return;
+	/* Answers do not wait for the verdicts. */
+	serve_link_keep(s->link);
 	err = wire_get_wish(v, &wish) || wish.nr_blocks != n->nr_blocks ? -EPROTO
 									: serve_books_judge(s, n, &wish);
 	if (err)

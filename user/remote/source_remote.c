@@ -499,6 +499,7 @@ static const struct source_told_ops told = {
 	.scan_why = source_remote_scan_why,
 	.scan_over = source_remote_scan_over,
 	.tune = source_remote_tune,
+	.pause = source_remote_pause_one,
 	.kill = source_remote_kill,
 };
 

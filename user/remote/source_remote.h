@@ -45,12 +45,22 @@ int source_remote_farewell(struct source *s, u8 bytes[WIRE_HEADER_LEN]);
 /* Ask whether the server is there, without waiting. */
 void source_remote_call(struct source *s);
 
+/*
+ * Somebody has waited for the end since @since_ms: give a verdict up where the server takes blocks so slowly that the
+ * end would come much later than SOURCE_REMOTE_HURRY_MS. Was one given up?
+ */
+enum { SOURCE_REMOTE_HURRY_MS = 1700 };
+void source_remote_hurry(struct source *s, u64 since_ms);
+bool source_remote_is_late(const struct source *s);
+
 /* How far the latest event that came is from now, or from @before_ns if that is not 0, by the clock here. */
 u64 source_remote_lag_ns(struct source *s, u64 before_ns);
 
 /* Ask the server to see no more calls. False: it cannot be asked. Has the stream come to that pause? */
 bool source_remote_pause(struct source *s);
 bool source_remote_has_paused(const struct source *s);
+
+enum { SOURCE_REMOTE_SLOW = 64 }; /* bytes: a link with less in a millisecond is slow */
 
 /* Has it not answered yet? Then *@ms is the time since the call or since its last frame, whichever is less. */
 bool source_remote_is_silent(const struct source *s, u64 *ms);

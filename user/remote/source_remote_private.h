@@ -30,9 +30,14 @@ int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is
 /* WIRE_TUNED. */
 void source_remote_on_tuned(struct remote_source *s, struct wire_view *v);
 
+/* Send a command. Its answer lowers tuning.nr_unanswered. */
+int source_remote_command_put(struct remote_source *s, const struct tuning *t) __must_check;
+
 /* The functions of struct source_told_ops for commands. */
 int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		       size_t size);
+int source_remote_pause_one(struct source *s, pid_t pid, bool is_paused, const struct sink *sink, char *why,
+			    size_t size);
 
 /* Frames of a scan. */
 void source_remote_on_mark(struct remote_source *s, struct wire_view *v);

@@ -19,6 +19,9 @@
 
 enum { WAIT_MS = 20, SILENCE_MS = 120000, PATIENCE_MS = 500 };
 
+/* Of a verdict that somebody waits for: few blocks may take the whole time, as nothing is on its way behind them. */
+enum { BODY = 16384, ASKED_MS = 300, LATE_MS = 700, FEW_BYTES = 4096 };
+
 static bool is_under_way(const struct remote_scan *n)
 {
 	return n->state == REMOTE_SCAN_RUNNING || n->state == REMOTE_SCAN_ANSWERED;
@@ -115,15 +118,55 @@ static int source_remote_scan_fail(struct remote_source *s, struct source_scan *
 	if (s->scan.why[0])
 		snprintf(text, sizeof(text), "%.120s (on the server)", s->scan.why);
 	else
-		snprintf(text, sizeof(text), "%s", scan_reason(err, o->pid, o->max_pause_ns).text);
+		snprintf(text, sizeof(text), "%s",
+			 s->hurry.is_late ? "the link is slow"
+					  : scan_reason(err, o->pid, o->max_pause_ns).text);
 	scan_reason_note(o->why, sizeof(o->why), text);
 	return err;
 }
 
-/* Has a signal come that wants heaptap to end? Work that began less than PATIENCE_MS ago is finished all the same. */
-static bool source_remote_scan_is_called_off(u64 began_ms)
+void source_remote_hurry(struct source *source, u64 since_ms)
 {
-	return clock_now_ms() - began_ms >= PATIENCE_MS && control_is_stop_pending();
+	remote_self(source)->hurry = (struct remote_hurry){ .since_ms = since_ms };
+}
+
+bool source_remote_is_late(const struct source *source)
+{
+	return remote_self(source)->hurry.is_late;
+}
+
+/* @len bytes of blocks were put. The server refuses a command behind them when it has taken them. */
+static void ask_behind(struct remote_source *s, size_t len)
+{
+	struct remote_hurry *h = &s->hurry;
+
+	h->nr_put += len;
+	if (!h->since_ms || s->tuning.nr_unanswered || source_remote_command_put(s, &s->tuning.now))
+		return;
+	h->nr_asked = h->nr_put - h->nr_behind;
+	h->nr_behind = h->nr_put;
+	h->asked_ms = clock_now_ms();
+	/* On its way at once, as the rest of the blocks takes time, too. */
+	remote_link_poll(s->link);
+}
+
+static bool is_too_late(struct remote_source *s)
+{
+	struct remote_hurry *h = &s->hurry;
+	u64 now = clock_now_ms(), limit_ms = h->nr_put > FEW_BYTES ? LATE_MS : SOURCE_REMOTE_HURRY_MS;
+
+	h->is_late |= h->asked_ms && s->tuning.nr_unanswered && now - h->asked_ms >= ASKED_MS &&
+		      h->nr_asked / (now - h->asked_ms) < SOURCE_REMOTE_SLOW && now - h->since_ms >= limit_ms;
+	return h->is_late;
+}
+
+/*
+ * Does a signal, or somebody who waits, want heaptap to end? Work that began less than PATIENCE_MS before a signal is
+ * finished all the same.
+ */
+static bool source_remote_scan_is_called_off(struct remote_source *s, u64 began_ms)
+{
+	return is_too_late(s) || (clock_now_ms() - began_ms >= PATIENCE_MS && control_is_stop_pending());
 }
 
 int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,
@@ -138,7 +181,7 @@ int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is
 		if (nr < 0)
 			return nr;
 		/* A server that sends without end must not keep heaptap from ending. */
-		if (source_remote_scan_is_called_off(began_ms))
+		if (source_remote_scan_is_called_off(s, began_ms))
 			return -EINTR;
 		if (nr)
 			heard_ms = clock_now_ms();
@@ -228,11 +271,12 @@ static int send_body(struct sending *n)
 		err = source_remote_take(s, n->sink, false);
 		if (err < 0 || is_scanned(s))
 			return err < 0 ? err : s->scan.err;
-		if (source_remote_scan_is_called_off(began_ms))
+		if (source_remote_scan_is_called_off(s, began_ms))
 			return -EINTR;
 		if (clock_now_ms() - began_ms > SILENCE_MS)
 			return -ETIMEDOUT;
 	}
+	ask_behind(s, err ? 0 : n->body.len);
 	n->body.len = 0;
 	return err;
 }
@@ -249,8 +293,8 @@ static int source_remote_scan_send_block(void *ctx, const struct heap_block *blo
 /* Send the blocks of @o, and how they are to be judged. */
 static int send_blocks(struct remote_source *s, const struct source_scan *o, struct scan *scan)
 {
-	auto_free u8 *data = malloc(WIRE_SCAN_BODY);
-	struct sending n = { .source = s, .sink = o->sink, .body = { data, 0, WIRE_SCAN_BODY, false } };
+	auto_free u8 *data = malloc(BODY);
+	struct sending n = { .source = s, .sink = o->sink, .body = { data, 0, BODY, false } };
 	struct wire_scan_wish wish = { .max_pause_ns = o->max_pause_ns,
 				       .pointer_mask = o->pointer_mask,
 				       .is_partial = o->is_partial,

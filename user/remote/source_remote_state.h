@@ -90,6 +90,14 @@ struct remote_answer {
 	char root_name[WIRE_MAX_TEXT];
 };
 
+/* Somebody waits for the end, so that blocks are sent only to a server that takes them fast enough. */
+struct remote_hurry {
+	u64 since_ms;			   /* 0 = nobody waits */
+	u64 nr_put;			   /* bytes of blocks */
+	u64 nr_behind, nr_asked, asked_ms; /* those before the latest question, and what it stands for */
+	bool is_late;
+};
+
 struct remote_source {
 	struct source_remote_options options;
 	struct remote_link *link;     /* owned */
@@ -102,6 +110,7 @@ struct remote_source {
 	u64 called_ms;	 /* when source_remote_call() asked; 0 = it did not, or the answer has come */
 	pid_t exiting;	 /* is stopped at its end over there; 0 = none */
 	struct remote_scan scan;
+	struct remote_hurry hurry;
 	struct remote_answer answer;
 };
 

@@ -11,7 +11,7 @@
  * a stream (user/stream/stream_format.h) in pieces, the WIRE_STREAM frames. A recording has the same format.
  */
 enum {
-	WIRE_VERSION = 9,
+	WIRE_VERSION = 10,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -39,6 +39,7 @@ enum wire_kind {
 	WIRE_BLOCKS_END, /* struct wire_scan_wish: no more blocks; how to judge them */
 	WIRE_SCAN_OVER,	 /* the host needs nothing more of the scan */
 	WIRE_LET_EXIT,	 /* u32 pid: after WIRE_MARK_EXITING, with or without a scan: it may exit */
+	WIRE_PAUSE, /* u32 pid, 0 = all; u8 1 = see no more calls of it, 0 = see them; answered by WIRE_TUNED */
 
 	/* Sent by the target. */
 	WIRE_STREAM = 64, /* bytes of a stream */

@@ -66,7 +66,7 @@ int wire_get_start(struct wire_view *v, struct wire_start *out)
 	struct forward_received *r = &out->received;
 	u32 flags;
 
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, offsetof(struct wire_start, received.had));
 	if (get_tuning(v, &out->tuning))
 		return -EPROTO;
 	flags = wire_get_number(v, 1);

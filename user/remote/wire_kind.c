@@ -38,6 +38,7 @@ static const struct wire_rule rules[] = {
 	{ WIRE_BLOCKS_END, WIRE_HOST, false, WIRE_WISH_LEN, WIRE_WISH_LEN },
 	{ WIRE_SCAN_OVER, WIRE_HOST, false, 0, 0 },
 	{ WIRE_LET_EXIT, WIRE_HOST, false, 4, 4 },
+	{ WIRE_PAUSE, WIRE_HOST, false, 5, 5 },
 
 	{ WIRE_STREAM, WIRE_TARGET, false, 0, WIRE_MAX_BODY },
 	{ WIRE_STARTED, WIRE_TARGET, false, 10, 10 },

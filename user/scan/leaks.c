@@ -10,6 +10,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
+#include "user/lib/serve_only.h"
 #include "user/scan/leaks_why.h"
 #include "user/scan/scan_plan.h"
 #include "user/scan/scan_reason.h"
@@ -159,7 +160,7 @@ static int leaks_judge(void *arg)
 		err = judge_by_books(f);
 	else
 		err = f->options->elsewhere ? 0 : scan_judge(f->scan);
-	if (f->options->take)
+	if (IS_SERVE_ONLY || f->options->take)
 		return err;
 	if (!err)
 		err = leaks_keep(f->leaks, f->scan, f->options);
@@ -336,7 +337,8 @@ static int leaks_read_process(struct finding *f, const struct leaks_options *o)
 	int err;
 
 	/* Nothing is there to judge, and nothing comes any more. */
-	if (o->is_ending && o->heap && !o->books && !o->lister && !heap_totals(o->heap).live_blocks)
+	if (!IS_SERVE_ONLY && o->is_ending && o->heap && !o->books && !o->lister &&
+	    !heap_totals(o->heap).live_blocks)
 		return 0;
 	for (;;) {
 		nr_tries = f->nr_tries;
@@ -366,7 +368,8 @@ static int scan_leaks_find(struct leaks *l, const struct leaks_options *o)
 {
 	struct finding f = { .leaks = l,
 			     .options = o,
-			     .books = o->books ? *o->books : scan_books_of(o->heap, !o->has_losses) };
+			     .books = IS_SERVE_ONLY || o->books ? *o->books
+								: scan_books_of(o->heap, !o->has_losses) };
 	int err = plan_memory(&f, o);
 
 	if (!err)

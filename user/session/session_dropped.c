@@ -9,6 +9,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
+#include "user/session/session_told.h"
 
 /* A process by its number in the session, from 1 on; the new number, or 0 = it is dropped. */
 struct number {
@@ -144,7 +145,7 @@ size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets)
 	nr = nr_listed > keep ? nr_listed - keep : 0;
 	session_dropped_choose(s, nr, keeps_targets, numbers);
 	for (size_t i = 0; i < s->nr_processes; i++)
-		if (numbers[i + 1].is_dropped)
+		if (numbers[i + 1].is_dropped && !session_forwards(s))
 			session_dropped_hand_over(s, s->processes[i], numbers);
 	session_dropped_take_out(s, numbers);
 	return nr;

@@ -17,6 +17,7 @@
 #include "user/scan/snapshot_price.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
+#include "user/session/session_told.h"
 
 /* Looks, in ns, and bytes: what stays free for the report; what cannot be used up in one period. */
 static const u64 PERIOD = 250000000, FOR_REPORT = 4 << 20, PLENTY = 128 << 20;
@@ -175,8 +176,13 @@ static void limit_heaps(struct session *s, u64 bytes)
 
 void session_bound_memory(struct session *s)
 {
-	u64 bytes = books_of(s), limit = books_limit(s);
+	u64 bytes, limit;
 
+	/* The books are the client's. */
+	if (session_forwards(s))
+		return;
+	bytes = books_of(s);
+	limit = books_limit(s);
 	look_at_room(s);
 	/* The agent is too small for that: calls with more stacks than there is room for are counted without theirs. */
 	if (!IS_AGENT && bytes > limit && bytes >= s->bound.fold_at_bytes && !s->scanning) {

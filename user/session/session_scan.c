@@ -296,7 +296,7 @@ static void describe_books(struct scanning *n, struct leaks_options *lo)
 	lo->has_losses = p->lost.now.allocs || p->lost.now.other || heap_lost(p->heap);
 	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen ||
 			 (HAS_SAMPLES && heap_sample_bytes(p->heap));
-	if (lent) {
+	if (IS_SERVE_ONLY || lent) {
 		lo->has_losses = !lent->has_all;
 		lo->is_partial = lent->is_partial;
 		lo->books = lent->books;
@@ -384,7 +384,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.way = (enum snapshot_way)v->snapshot,
 		.nr_jobs = v->nr_jobs,
 		.max_copy = v->max_copy,
-		.max_memory = o->lent ? 0 : session_memory_left(s),
+		.max_memory = IS_SERVE_ONLY || o->lent ? 0 : session_memory_left(s),
 		.is_price_known = p->is_price_known,
 		.by = o->is_stopped || has_stopper ? STOP_BY_TRACER : STOP_BY_US,
 		.pointer_mask = v->pointer_mask,

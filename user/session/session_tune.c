@@ -180,6 +180,24 @@ static int tune_there(struct session *s, const struct tuning *t)
 	return 0;
 }
 
+static int pause_there(struct session *s, pid_t pid, bool is_paused)
+{
+	const struct source_told_ops *told = session_told(s);
+	char why[160] = "its source takes no commands";
+	int err = told->pause ? told->pause(s->source, pid, is_paused, &s->sink, why, sizeof(why))
+			      : -EOPNOTSUPP;
+
+	if (err)
+		error("%s: %s", s->ops->name, why);
+	for (size_t i = 0; i < s->nr_processes && !err; i++) {
+		if (!is_to_change(s->processes[i], pid, !is_paused))
+			continue;
+		s->processes[i]->tuned.has_unseen |= is_paused;
+		count_pause(s->processes[i], is_paused);
+	}
+	return err;
+}
+
 static int check_tunable(const struct session *s)
 {
 	if (!s->is_replayed && !s->stop_ns)
@@ -223,10 +241,8 @@ int session_pause(struct session *s, pid_t pid, bool is_paused)
 		is_any |= is_to_change(s->processes[i], pid, !is_paused);
 	if (err || (!is_any && (pid || t.is_paused == is_paused)))
 		return err ? err : -EALREADY;
-	if (pid && session_told(s)) {
-		error("%s: the other machine stops and starts all of its processes at once", s->ops->name);
-		return -EOPNOTSUPP;
-	}
+	if ((pid || t.is_paused == is_paused) && session_told(s))
+		return pause_there(s, pid, is_paused);
 	if (pid || t.is_paused == is_paused)
 		return is_paused ? pause_here(s, pid) : resume_here(s, pid);
 	t.is_paused = is_paused;

@@ -58,6 +58,9 @@ struct source_told_ops {
 	 */
 	int (*tune)(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		    size_t size);
+	/* As tune(): see no more calls of process @pid, 0 = of all, or see them again. */
+	int (*pause)(struct source *s, pid_t pid, bool is_paused, const struct sink *sink, char *why,
+		     size_t size);
 	/* Ask for the end of the processes; a refusal is logged when it comes. 0 or -errno. NULL: no commands. */
 	int (*kill)(struct source *s);
 };

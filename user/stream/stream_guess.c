@@ -2,7 +2,7 @@
 /* Guess addresses of new blocks, so that a stream need not say them. */
 #include "user/stream/stream_guess.h"
 
-#include <string.h>
+#include "user/lib/array.h"
 
 enum { UNIT = 16, HEADER = 8, CLASSES_BITS = 7 };
 
@@ -25,7 +25,7 @@ static u32 class_of(u64 size)
 
 void stream_guess_begin(struct stream_guess *g, u32 bits)
 {
-	memset(g, 0, sizeof(*g));
+	array_clear(g, sizeof(*g));
 	g->bits = bits;
 }
 
@@ -47,15 +47,15 @@ void stream_guess_learn(struct stream_guess *g, const struct heap_event *ev)
 		/* Another address than the guess: what was freed stays, as others may get it. */
 		if (g->nr[class] && stream_guess_addr(g, ev->size) == ev->addr)
 			g->nr[class]--;
-		g->blocks[slot].addr = ev->addr;
-		g->blocks[slot].class = class;
+		g->blocks[slot] = ev->addr;
+		g->classes[slot] = (u8) class;
 		g->next = ev->addr + units_of(ev->size) * UNIT;
 		return;
 	}
-	if (g->blocks[slot].addr != ev->addr)
+	if (g->blocks[slot] != ev->addr)
 		return;
-	g->blocks[slot].addr = 0;
-	class = g->blocks[slot].class;
+	g->blocks[slot] = 0;
+	class = g->classes[slot];
 	g->freed[class][(g->first[class] + g->nr[class]) % GUESS_DEPTH] = ev->addr;
 	if (g->nr[class] < GUESS_DEPTH)
 		g->nr[class]++;

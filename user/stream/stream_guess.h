@@ -16,11 +16,9 @@ enum {
 };
 
 struct stream_guess {
-	u32 bits; /* binary logarithm of the blocks in use */
-	struct {
-		u64 addr;
-		u32 class;
-	} blocks[GUESS_BLOCKS];		       /* some live ones, by hash of their addresses */
+	u32 bits;			       /* binary logarithm of the blocks in use */
+	u64 blocks[GUESS_BLOCKS];	       /* addresses of some live ones, by their hash */
+	u8 classes[GUESS_BLOCKS];	       /* of these */
 	u64 freed[GUESS_CLASSES][GUESS_DEPTH]; /* addresses; in rings */
 	u32 first[GUESS_CLASSES], nr[GUESS_CLASSES];
 	u64 next; /* behind the last block */

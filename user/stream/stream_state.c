@@ -12,7 +12,7 @@ int stream_state_init(struct stream_state *s)
 {
 	s->stacks = NULL;
 	s->max_stacks = 0;
-	s->guess = malloc(sizeof(*s->guess));
+	s->guess = calloc(1, sizeof(*s->guess));
 	if (!s->guess || array_reserve(s->stacks, s->max_stacks, STACK_FIRST_ID))
 		return -ENOMEM;
 	stream_state_reset(s);
@@ -25,7 +25,7 @@ void stream_state_reset(struct stream_state *s)
 	struct stream_guess *guess = s->guess;
 	size_t max_stacks = s->max_stacks;
 
-	memset(s, 0, sizeof(*s));
+	array_clear(s, sizeof(*s));
 	s->guess = guess;
 	s->has_guess = !IS_AGENT;
 	if (!IS_AGENT)

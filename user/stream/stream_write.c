@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "user/target/allocator.h"
+#include "user/lib/array.h"
 #include "user/lib/crc32c.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/varint.h"
@@ -43,11 +44,12 @@ struct stream_writer {
 	u32 nr_contexts;  /* numbers given out; starts again before it is twice STREAM_MAX_THREADS */
 	bool has_context; /* an event has named state.context */
 	u16 context_of[1 << THREAD_BITS]; /* guess of the context by hash of its thread; checked */
-	u32 seen[1 << SEEN_BITS];	  /* guess of the number of a recent address, by its hash; checked */
-	u64 first_recent;		  /* number of the first address that may be referred to */
-	struct hash_index stacks;	  /* of state.stacks, by id */
-	u32 first_stack;		  /* number of the first stack that events may name */
-	u64 latest;			  /* number of the stack that was asked for last; 0 = none */
+	u16 seen[1
+		 << SEEN_BITS]; /* guess of the low bits of the number of a recent address, by its hash; checked */
+	u64 first_recent;	/* number of the first address that may be referred to */
+	struct hash_index stacks; /* of state.stacks, by id */
+	u32 first_stack;	  /* number of the first stack that events may name */
+	u64 latest;		  /* number of the stack that was asked for last; 0 = none */
 	u16 nr_ips;
 	u64 ips[STACK_MAX_FRAMES]; /* frames of the last stack */
 	bool has_fn[ALLOC_MAX_FNS];
@@ -109,17 +111,16 @@ void stream_writer_restart(struct stream_writer *w)
 	stream_state_reset(&w->state);
 	w->nr_contexts = 0;
 	w->has_context = false;
-	memset(w->context_of, 0, sizeof(w->context_of));
-	memset(w->seen, 0, sizeof(w->seen));
+	array_clear(w->context_of, sizeof(w->context_of));
+	array_clear(w->seen, sizeof(w->seen));
 	hash_index_clear(&w->stacks);
 	w->first_recent = 0;
 	w->first_stack = STACK_FIRST_ID;
 	w->latest = 0;
 	w->nr_ips = 0;
 	memset(w->has_fn, 0, sizeof(w->has_fn));
-	/* Nothing that is 0 already is written to: a process that is forked soon would have copies of its pages. */
-	if (w->coder && w->coder->nr_slots)
-		memset(w->coder, 0, sizeof(*w->coder));
+	if (w->coder)
+		array_clear(w->coder, sizeof(*w->coder));
 }
 
 static int stream_write_hand_out(struct stream_writer *w, const void *data, size_t len)
@@ -180,7 +181,7 @@ int stream_flush(struct stream_writer *w)
 	if (w->coder)
 		stored = stream_coder_pack(w->coder, packed, len - 1, raw, len);
 	if (w->coder && !stored)
-		memset(w->coder, 0, sizeof(*w->coder));
+		array_clear(w->coder, sizeof(*w->coder));
 	if (!IS_AGENT && w->split && len >= MIN_PACKED)
 		split = stream_split(w->split, w->split + STREAM_SPLIT_HEAD + len, raw, len);
 	if (split) {
@@ -486,9 +487,9 @@ static bool stream_write_shorten(const struct stream_writer *w, const struct hea
 static u8 put_addr(struct stream_writer *w, u8 **p, const struct heap_event *ev, const struct short_event *s)
 {
 	const u64 addr = s->addr;
-	u32 *seen = &w->seen[stream_write_hash(addr, SEEN_BITS)];
+	u16 *seen = &w->seen[stream_write_hash(addr, SEEN_BITS)];
 	u64 delta = to_zigzag((u64)((s64)(addr - w->state.addr) >> 3));
-	u64 distance = (u32)w->state.nr_recent - *seen, recent;
+	u64 distance = (u16)(w->state.nr_recent - *seen), recent;
 	u8 flag = 0;
 
 	if (distance <= w->state.nr_recent - w->first_recent &&
@@ -502,7 +503,7 @@ static u8 put_addr(struct stream_writer *w, u8 **p, const struct heap_event *ev,
 		flag = OP_RECENT;
 	}
 	*p = varint_put(*p, delta);
-	*seen = (u32)w->state.nr_recent;
+	*seen = (u16)w->state.nr_recent;
 	stream_state_add_addr(&w->state, addr);
 	return flag;
 }

@@ -83,7 +83,7 @@ static void test_gives_back(void **state)
 		assert_memory_equal(rec, out, 100);
 	}
 	/* 112 bytes each, and a chunk at either end. */
-	assert_true(before >= 0 && resident_kib() - before <= 112 * BACKLOG / 1024 + 2 * 128 + 8);
+	assert_true(before >= 0 && resident_kib() - before <= 112 * BACKLOG / 1024 + 2 * 32 + 8);
 	ring_free(r);
 }
 

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,12 +89,28 @@ static void test_search(void **state)
 	assert_int_equal(array_search(i, 3, 7, i < 99), 7);
 }
 
+/* Pages that cannot be written to stand for those that were not written to. */
+static void test_clears_what_is_not_zero(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	u8 *mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	memset(mem + page, 0xa5, page);
+	assert_int_equal(mprotect(mem, page, PROT_READ), 0);
+	array_clear(mem, 2 * page - 1);
+	for (size_t i = 0; i < 2 * page; i++)
+		assert_int_equal(mem[i], i == 2 * page - 1 ? 0xa5 : 0);
+	munmap(mem, 2 * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grows_by_half), cmocka_unit_test(test_takes_what_is_wanted),
 		cmocka_unit_test(test_too_large),     cmocka_unit_test(test_extends_by_one),
-		cmocka_unit_test(test_search),
+		cmocka_unit_test(test_search),	      cmocka_unit_test(test_clears_what_is_not_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

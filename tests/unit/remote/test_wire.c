@@ -103,7 +103,7 @@ static void only_frames_of_the_peer(void **state)
 				 rows[i].is_allowed);
 	for (int kind = 0; kind < 256; kind++) {
 		bool is_hole = !kind || (kind > WIRE_REFUSED && kind < WIRE_START) ||
-			       (kind > WIRE_LET_EXIT && kind < WIRE_STREAM) || kind >= NR_WIRE_KINDS;
+			       (kind > WIRE_PAUSE && kind < WIRE_STREAM) || kind >= NR_WIRE_KINDS;
 		int nr = 0;
 
 		for (u32 len = 0; len < 600; len++)

@@ -41,6 +41,14 @@ static void starts(void **state)
 	v.len = b.len;
 	assert_int_equal(wire_get_start(&v, &back), 0);
 	assert_memory_equal(&back, &start, sizeof(start));
+	/* The rest of 128 KiB is not written to. */
+	start.received.nr_had = 1;
+	b.len = 0;
+	wire_put_start(&b, &start);
+	back.received.had[1].pid = 77;
+	v = (struct wire_view){ data, b.len, false };
+	assert_int_equal(wire_get_start(&v, &back), 0);
+	assert_int_equal(back.received.had[1].pid, 77);
 	for (size_t len = 0; len < b.len; len += len < 40 ? 1 : 97) {
 		v = (struct wire_view){ data, len, false };
 		assert_int_equal(wire_get_start(&v, &back), -EPROTO);
