@@ -5,8 +5,7 @@
  * of s bytes is recorded with the probability 1 - exp(-(s + 1) / mean distance).
  *
  * Stubs of x86_64 count the bytes themselves, and come here when a sample is due. A counter for each hash of an address
- * says whether a block there may be sampled: others are released without a look at anything else. A table of the
- * sampled blocks decides about the rest.
+ * says whether a block there may be sampled; if so, a table of the sampled blocks decides.
  */
 #pragma once
 
@@ -129,11 +128,11 @@ static inline bool sample_is_due(struct piece_key *k, const struct piece_regs *r
 				 const struct piece_probe *p, u32 index, bool is_counted)
 {
 	u64 size = sample_size(regs, &p->call);
-	bool is_due;
+	bool is_due = size >= SAMPLE_TOO_LARGE;
 
-	if (size < SAMPLE_TOO_LARGE && !is_counted)
+	if (!is_due && !is_counted)
 		k->left -= size + 1;
-	is_due = size >= SAMPLE_TOO_LARGE || k->left > INT64_MAX;
+	is_due |= k->left > INT64_MAX;
 	if (is_due) {
 		place_at(k->nr)->thread.calls.distance = sample_mean_log(place_at(k->nr)->thread.mean);
 		sample_draw(k);
