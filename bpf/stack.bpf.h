@@ -99,6 +99,7 @@ static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx
 	w->nr_fresh = 0;
 	w->is_guessed = 0;
 	w->is_matched = 0;
+	w->is_interrupted = from == STACK_AT;
 	w->has_fp = 1;
 	if (w->generation != state.generation) {
 		w->generation = state.generation;

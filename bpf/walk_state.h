@@ -70,9 +70,10 @@ struct walk {
 	u8 end;	       /* enum stack_end of last */
 	u8 is_guessed; /* the frame was found by frame pointer alone */
 	u8 is_matched;
-	u8 is_stale; /* the mappings by which the last stack was walked may have been outdated */
-	u8 has_fp;   /* fp is known */
-	u8 has_lr;   /* lr is known, because a signal interrupted the frame */
+	u8 is_stale;	   /* the mappings by which the last stack was walked may have been outdated */
+	u8 has_fp;	   /* fp is known */
+	u8 has_lr;	   /* lr is known, because a signal interrupted the frame */
+	u8 is_interrupted; /* pc is no return address, but behind the first byte of the next instruction */
 	struct walk_frame last[WALK_FRAMES];
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];

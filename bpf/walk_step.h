@@ -6,7 +6,8 @@
  *
  * The including file has bpf/cfi_rule.h and bpf/event.h, and defines before:
  * - WALK_STEP, WALK_CALL: how functions are declared that are part of their callers, and that are not.
- * - WALK: the type of a walk. Members: pc, sp, fp, word, has_fp, has_lr, is_guessed as in struct walk, and lr.
+ * - WALK: the type of a walk. Members: pc, sp, fp, lr, word, has_fp, has_lr, is_interrupted, is_guessed as in struct
+ *   walk.
  * - WALK_MAPS: the type of what it looks up code by. Member: start_sp.
  * - WALK_NOTES: the type of what later walks know of a frame. WALK_NOTE() and, where a call leaves its return address
  *   in a register, WALK_NOTE_LINK() store a value in a member of it, or do nothing.
@@ -68,6 +69,7 @@ WALK_STEP int step_signal(WALK *w, WALK_NOTES *f, u32 rule)
 	w->pc = CODE_ADDRESS(pc) + 1;
 	w->has_fp = 1;
 	w->has_lr = HAS_LINK;
+	w->is_interrupted = 1;
 	w->is_guessed = 0;
 	/* A jump to address 0 does not end the walk here: the next step ends, because no mapping contains 0. */
 	return STEP_ON;
@@ -109,6 +111,7 @@ WALK_STEP int step_guess(WALK *w, WALK_NOTES *f, WALK_MAPS *maps)
 	w->sp = fp + 2 * w->word;
 	w->fp = caller_fp;
 	w->pc = pc;
+	w->is_interrupted = 0;
 	w->is_guessed = 1;
 	return STEP_ON;
 }
@@ -132,7 +135,7 @@ WALK_CALL int step_unknown(WALK *w, WALK_NOTES *f, WALK_MAPS *maps)
 	if (!w || !f || !maps)
 		return STACK_LIMIT;
 	/* Code to which handlers and coroutines return is recognized by its bytes, where nothing else marks it. */
-	code = code_at(w, w->pc);
+	code = code_at(w, w->pc - w->is_interrupted);
 	if (is_signal_code(w, code))
 		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
 	if (code && code == COROUTINE_CODE(w->word))
@@ -141,7 +144,7 @@ WALK_CALL int step_unknown(WALK *w, WALK_NOTES *f, WALK_MAPS *maps)
 	 * No call returns to the first byte of a function, before which is no information: makecontext() has stored
 	 * its address as the one to which a coroutine's first function returns.
 	 */
-	if (has_rule_at(maps, w->pc) || maps->start_sp - w->sp <= CFI_START_BYTES)
+	if ((!w->is_interrupted && has_rule_at(maps, w->pc)) || maps->start_sp - w->sp <= CFI_START_BYTES)
 		return STACK_COMPLETE;
 	return step_guess(w, f, maps);
 }
@@ -239,6 +242,7 @@ WALK_STEP int step_frame(WALK *w, WALK_NOTES *f, u32 rule)
 	w->pc = pc;
 	w->fp = caller_fp;
 	w->has_lr = 0;
+	w->is_interrupted = 0;
 	if (save == CFI_FP_LOST || (HAS_LINK && save == CFI_RA_AT_CFA_FP_LOST))
 		w->has_fp = 0;
 	else if (is_fp_saved)

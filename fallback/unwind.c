@@ -12,6 +12,7 @@ struct unwind_walk {
 	taddr_t sp, fp, lr;
 	u32 word;
 	bool has_fp, has_lr; /* the register's value is known in this frame */
+	bool is_interrupted; /* pc is no return address */
 	bool is_guessed;     /* found by frame pointer alone */
 	bool has_guess;	     /* this frame, or one before it, was found by frame pointer alone */
 };
@@ -115,7 +116,7 @@ static int step_entry(struct unwind_walk *w)
 	else
 		w->sp = to_word(w, w->sp + w->word);
 	w->pc = CODE_ADDRESS(w->pc);
-	w->has_lr = false;
+	w->has_lr = w->is_interrupted = false;
 	return w->pc ? STEP_ON : STACK_COMPLETE;
 }
 
@@ -156,7 +157,8 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 				 .lr = regs->lr,
 				 .word = u->arch->word_size,
 				 .has_fp = true,
-				 .has_lr = unwind_has_link(u->arch) };
+				 .has_lr = unwind_has_link(u->arch),
+				 .is_interrupted = true };
 	size_t nr = 0;
 
 	for (;;) {

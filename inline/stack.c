@@ -438,6 +438,7 @@ static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 	w->nr_fresh = 0;
 	w->is_guessed = 0;
 	w->is_matched = 0;
+	w->is_interrupted = 0;
 	w->has_fp = 1;
 	if (w->generation != generation) {
 		w->generation = generation;
