@@ -153,7 +153,7 @@ WALK_CALL int step_unknown(WALK *w, WALK_NOTES *f, WALK_MAPS *maps)
 WALK_STEP int read_return(WALK *w, WALK_NOTES *f, u64 cfa, u64 fp_at, u32 rule, u64 *pc)
 {
 	u32 save = cfi_save(rule);
-	u64 distance = (u64)cfi_save_words(rule) * w->word, at = cfa - distance;
+	u64 distance = (u64)cfi_save_words(rule) * w->word, at = cfa - distance, saved;
 
 	if (!HAS_LINK) {
 		if (!word_at(w, cfa - w->word, pc))
@@ -174,10 +174,10 @@ WALK_STEP int read_return(WALK *w, WALK_NOTES *f, u64 cfa, u64 fp_at, u32 rule, 
 		*pc = CODE_ADDRESS(w->lr);
 		return STEP_ON;
 	}
-	if (!word_at(w, at, pc))
+	if (!word_at(w, at, &saved))
 		return STACK_UNREADABLE;
 	WALK_NOTE_LINK(f, ra_slot, slot_distance(w, f, cfa, at));
-	*pc = CODE_ADDRESS(*pc);
+	*pc = CODE_ADDRESS(saved);
 #ifdef WALK_KNOWS_RETURNS
 	if (*pc && !real_return(w, cfa, pc))
 		return STACK_UNREADABLE;
