@@ -754,6 +754,11 @@ told() { grep -q "^made $1 " "$out"; }
 		say "$1/first" "$2"
 		mkdir "$1/was" && cp -a /run/heaptap/kernel-* "$1/was/" || exit 2
 		say "$1/second" "$2"
+		# A busy machine can spoil a trial: the next run tries that again.
+		for again in 1 2 3 4; do
+			cmp -s "$1"/was/* /run/heaptap/kernel-* && break
+			cp -a /run/heaptap/kernel-* "$1/was/" && rm "$1/second.json" && say "$1/second" "$2"
+		done
 		cmp "$1"/was/* /run/heaptap/kernel-* || exit 3
 		printf x | dd of="$(echo /run/heaptap/kernel-*)" conv=notrunc status=none
 		say "$1/spoiled" "$2"
