@@ -93,8 +93,8 @@ teardown() { end_started; }
 
 nr_descriptors() { find "/proc/$TAP/fd" -mindepth 1 | wc -l; }
 
-# few_targets: heaptap maps the memory of one process, for rings and for tables
-few_targets() { [ "$(grep -c memfd:heaptap-inline "/proc/$TAP/maps")" -le 2 ]; }
+# few_targets: heaptap maps the memory of one process, for rings, for tables, and a page that it reads often
+few_targets() { [ "$(grep -c memfd:heaptap-inline "/proc/$TAP/maps")" -le 3 ]; }
 
 as_before() { [ "$(nr_descriptors)" -le "$((before + 2))" ]; }
 
