@@ -80,16 +80,16 @@ breaking() {
 # The program that stops runs for all threads: each event that tells of a call must be there before it.
 @test "break: at a function that threads call all the time: each call is told, nobody is left stopped" {
 	local rounds=() i
-	for i in 1 2; do
+	for i in {1..12}; do
 		rounds+=(-x 'break spin:spin_allocates' -x continue)
 	done
 	start "$T/spin" 0 2
 	TARGET=$PID
 	wait_for says spin ready
-	run "$HEAPTAP" console -q "$TARGET" "${rounds[@]}"
+	run timeout 120 "$HEAPTAP" console -q "$TARGET" "${rounds[@]}"
 	[ "$status" -eq 0 ] || { echo "$output"; false; }
-	[ "$(grep -c 'and waits until' <<<"$output")" -eq 2 ]
-	[ "$(grep -c ' spin:spin_allocates(' <<<"$output")" -eq 2 ]
+	[ "$(grep -c 'and waits until' <<<"$output")" -eq 12 ]
+	[ "$(grep -c ' spin:spin_allocates(' <<<"$output")" -eq 12 ]
 	wait_for runs
 	# Broken off: it never comes.
 	start "$HEAPTAP" console -q "$TARGET" -x 'break spin:main'

@@ -381,7 +381,10 @@ static bool calls_has_come(const struct console *c, void *arg)
 	if (b->has_call)
 		return true;
 	if (!call_watch_next(b->search.watch, &b->call)) {
-		b->has_call = b->may_have_call && calls_is_stopped(b->search.pid);
+		/* Without room for the call that was stopped, the latest one before tells where it was. */
+		b->has_call =
+			(b->may_have_call || (b->call.time_ns && call_watch_was_full(b->search.watch))) &&
+			calls_is_stopped(b->search.pid);
 	} else {
 		b->may_have_call = b->call.may_be_stopped;
 		b->has_call = !b->may_have_call;

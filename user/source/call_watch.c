@@ -58,6 +58,7 @@ struct call_watch {
 	size_t page;
 	u64 nr_lost;
 	u64 since_ns, stops_ns; /* calls before are passed over; from then on each is stopped */
+	bool was_full;		/* since then */
 };
 
 static u64 call_watch_regs(void)
@@ -156,6 +157,12 @@ static int call_watch_add_threads(struct call_watch *w, const struct perf_event_
 static void call_watch_set_stop(struct call_watch *w)
 {
 	w->prog_fd = call_watch_load_stop();
+	/* A busy function has filled the rings: the first call that is stopped needs room. */
+	for (u32 i = 0; i < w->nr_cpus; i++)
+		if (w->rings[i].head)
+			__atomic_store_n(&w->rings[i].head->data_tail,
+					 __atomic_load_n(&w->rings[i].head->data_head, __ATOMIC_ACQUIRE),
+					 __ATOMIC_RELEASE);
 	w->since_ns = clock_now_ns();
 	for (size_t i = 0; i < w->nr_fds && w->prog_fd >= 0; i++) {
 		if (ioctl(w->fds[i], PERF_EVENT_IOC_SET_BPF, w->prog_fd) && !i) {
@@ -277,6 +284,7 @@ static bool call_watch_next_on(struct call_watch *w, struct call_ring *r, struct
 	} record;
 	bool has_call = false;
 
+	w->was_full |= head - tail + RECORD_MAX > RING_PAGES * w->page;
 	while (!has_call && tail < head) {
 		size_t len;
 
@@ -304,6 +312,11 @@ bool call_watch_next(struct call_watch *w, struct watched_call *out)
 		if (w->rings[i].head && call_watch_next_on(w, &w->rings[i], out))
 			return true;
 	return false;
+}
+
+bool call_watch_was_full(const struct call_watch *w)
+{
+	return w->was_full;
 }
 
 u64 call_watch_lost(struct call_watch *w)

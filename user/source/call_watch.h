@@ -32,5 +32,8 @@ void call_watch_free(struct call_watch *w); /* NULL is fine */
 /* The next call, not in order of time between CPUs. False: there is none now. */
 bool call_watch_next(struct call_watch *w, struct watched_call *out);
 
+/* Was there no room at a moment? Then a thread may have been stopped in a call that nobody tells of. */
+bool call_watch_was_full(const struct call_watch *w);
+
 /* Calls that the kernel had no room for, since the last time. */
 u64 call_watch_lost(struct call_watch *w);
