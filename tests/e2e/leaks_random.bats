@@ -41,6 +41,11 @@ on_jemalloc() { on_library libjemalloc; }
 	on_library libtcmalloc_minimal.so
 	least=85 random_heaps census 117 118
 }
+# The debug libraries keep a table of all live blocks.
+@test "leaks: random heaps on tcmalloc for debugging, attach: nothing false, most found" {
+	on_library libtcmalloc_minimal_debug
+	least=90 random_heaps attach 112
+}
 # Before a block at an aligned address lies the link of a free list, in no block.
 @test "leaks: random heaps on mimalloc, attach: nothing false, most found" {
 	on_library libmimalloc.so.2

@@ -503,6 +503,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_jemalloc(list, s);
 	if (!IS_AGENT && !err)
 		err = region_find_mimalloc(list, s);
+	if (!IS_AGENT && !err)
+		err = region_find_tcmalloc(list, s);
 	/* All slabs, and more. */
 	if (!err && s->books.for_each_own) {
 		list->nr_slabs = 0;

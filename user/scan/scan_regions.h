@@ -93,6 +93,8 @@ int region_find_exit(struct region_list *list, const struct scan *s) __must_chec
 int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_mimalloc.c: fill the pages, each of which has a known block. 0 or -ENOMEM. */
 int region_find_mimalloc(struct region_list *list, const struct scan *s) __must_check;
+/* user/scan/scan_tcmalloc.c: add the table of live blocks of its debug libraries. 0 or -ENOMEM. */
+int region_find_tcmalloc(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_stdio.c: add the buffers of glibc's streams. 0 or -ENOMEM. */
 int region_find_stdio(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. */
