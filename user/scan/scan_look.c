@@ -123,6 +123,8 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 		return looker_note_begin(r, block - !offset, is_outside);
 	if (is_outside || meaning == MEANS_END)
 		return !IS_AGENT && scan_block_end(s, block) == c->value ? scan_look_tail(r, c, block) : 0;
+	if (!IS_AGENT && offset && looker_is_table(r, c, block, offset))
+		offset = 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
 		return hit_root(r, block, may_be_end ? ROOT_END : offset, c->where);
 	if (source == block)

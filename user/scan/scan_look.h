@@ -103,6 +103,11 @@ void looker_fini(struct looker *r);
 enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
 /* scan_meaning.c: that of @c, whose word is the end of @before_block, by the words around it. */
 enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c, u32 before_block);
+/*
+ * scan_meaning.c: is @c the pointer of a hash table of Rust (hashbrown), into @block at @offset? Entries lie before it,
+ * behind it a byte for each and 16 more. Beside it are its mask, the room, and the number of entries: the sizes fit.
+ */
+bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset);
 
 /* Look at one chunk. Changes only @r, and the groups of the edge store that belong to it. 0 or -ENOMEM. */
 int looker_look(struct looker *r, const struct snapshot_chunk *chunk) __must_check;

@@ -4,6 +4,11 @@
 
 #include "user/scan/scan_look.h"
 
+enum {
+	TABLE_GROUP = 16, /* bytes that hashbrown looks at together */
+	TABLE_MIN = 3,	  /* mask of its smallest table */
+};
+
 /* The words around a candidate: those of the block that it lies in, or all. */
 struct neighbours {
 	const struct looker *r;
@@ -84,8 +89,9 @@ static bool meaning_may_begin(const struct neighbours *n, int steps, u32 block)
  * beside their end: [begin, position, end] (vectors), [begin, end, position] (buffers, rings), [position, begin, end]
  * (queues), [position, end, begin] (streams), [begin, position, position, end] (arenas), [begin, position, count, end]
  * (iterators). In a table of pointers to blocks in a row no word lies two words behind the block before. A position at
- * the begin proves nothing: two ends of other containers, or of a list of one node, look so; but not where a queue has
- * its last position two words behind. [begin, end] and [begin, count, end] may as well be two pointers.
+ * the begin proves nothing: two ends of other containers, or of a list of one node, look so, and [begin, end, begin] is
+ * a GHashTable with keys, hashes, and the keys as values; but not where a queue has its last position two words behind,
+ * or a ring both of its positions. [begin, end] and [begin, count, end] may as well be two pointers.
  */
 enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c, u32 before_block)
 {
@@ -108,11 +114,33 @@ enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c
 	    (second - begin - 1 < len - 1 && (before - begin - 1 < len - 1 || before - 1 < len) &&
 	     meaning_neighbour(&n, -3) == begin))
 		return is_start && meaning_may_begin(&n, 0, before_block + 1) ? MEANS_EITHER : MEANS_END;
-	if (before == begin ? second != begin && after - begin <= len
+	if (before == begin ? second != begin && after - begin <= len &&
+				      (after != begin || meaning_neighbour(&n, 2) - begin <= len)
 			    : before - begin - 1 < len - 1 && after == begin)
 		return is_start && meaning_may_begin(&n, 1, before_block + 1) ? MEANS_EITHER : MEANS_END;
 	if (second == begin && before == begin && meaning_neighbour(&n, 2) - begin <= len &&
 	    meaning_neighbour(&n, 3) == begin && meaning_neighbour(&n, 4) == c->value)
 		return MEANS_END;
 	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
+}
+
+bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
+{
+	u64 need, slack = r->facts->slack, size = scan_block_size(r->s, block);
+	struct neighbours n;
+	int at;
+
+	if (c->at == NO_INDEX || offset % TABLE_GROUP || !(r->facts->heuristics & SCAN_RUST))
+		return false;
+	n = meaning_neighbours(r, c);
+	for (at = -1; at <= 1; at += 2) {
+		u64 mask = meaning_neighbour(&n, at), room = meaning_neighbour(&n, at + (at < 0 ? 2 : 1));
+		u64 used = meaning_neighbour(&n, at + (at < 0 ? 3 : 2));
+
+		need = offset + mask + 1 + TABLE_GROUP;
+		if (mask >= TABLE_MIN && (mask & (mask + 1)) == 0 && mask < size && room <= mask &&
+		    used <= mask - room && size >= need && size - need <= (slack ? slack + need / 4 : 0))
+			return true;
+	}
+	return false;
 }

@@ -111,6 +111,41 @@ static void heuristics_need_their_words(void **state)
 	assert_verdict(object, SCAN_POSSIBLE);
 }
 
+/* A table of hashbrown: entries, and behind them a byte for each of @nr and 16 more. Pointers lead between the two. */
+static taddr_t rust_table(u32 n, u64 entry, u64 nr)
+{
+	return block_at(HEAP + 0x1000 + 0x1000ULL * n, entry * nr + nr + 16);
+}
+
+static void rust_tables(void **state)
+{
+	taddr_t newer = rust_table(0, 24, 8), older = rust_table(1, 48, 32), small = rust_table(2, 16, 4);
+	taddr_t full = rust_table(3, 16, 8), odd = rust_table(4, 16, 8), longer = rust_table(5, 16, 8);
+	const struct {
+		taddr_t first;
+		u64 words[3];
+	} rows[] = {
+		{ newer + 24 * 8, { 7, 3, 4 } }, { 31, { older + 48 * 32, 28, 0 } },
+		{ small + 64, { 3, 0, 3 } },	 { full + 128, { 7, 4, 5 } }, /* more entries than room */
+		{ odd + 128, { 6, 3, 3 } },				      /* no power of two */
+		{ longer + 112, { 7, 3, 4 } },
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		put(GLOBALS + 64 * i, rows[i].first);
+		for (u32 k = 0; k < 3; k++)
+			put(GLOBALS + 64 * i + 8 + 8 * k, rows[i].words[k]);
+	}
+	scan_all();
+	assert_verdict(newer, SCAN_REACHABLE);
+	assert_verdict(older, SCAN_REACHABLE);
+	assert_verdict(small, SCAN_REACHABLE);
+	assert_verdict(full, SCAN_POSSIBLE);
+	assert_verdict(odd, SCAN_POSSIBLE);
+	assert_verdict(longer, SCAN_POSSIBLE);
+}
+
 /* The pointer of new T[0] leads behind its one word. The end of any other block does not belong to it. */
 static void empty_array(void **state)
 {
@@ -574,6 +609,7 @@ int main(void)
 		TEST(nine_cases),
 		TEST(possible_is_lifted),
 		TEST(heuristics),
+		TEST(rust_tables),
 		TEST(heuristics_need_their_words),
 		TEST(empty_array),
 		TEST(heuristics_between_blocks),

@@ -37,7 +37,6 @@ static void ends_hold_nothing(void **state)
 		{ { 0, SIZE, SIZE } },		      /* a full vector */
 		{ { 0, 16, SIZE } },		      /* one with room */
 		{ { 0, SIZE, 8 } },		      /* a buffer: base, end, next */
-		{ { 0, SIZE, 0 } },		      /* an empty one */
 		{ { 24, 0, SIZE } },		      /* a position in a queue */
 		{ { 8, SIZE, 0 } },		      /* a stream: position, end, base */
 		{ { 0, 8, 24, SIZE } },		      /* an arena: base, object, position, end */
@@ -63,6 +62,29 @@ static void ends_hold_nothing(void **state)
 		assert_verdict(kept[i], SCAN_REACHABLE);
 		assert_verdict(lost[i], SCAN_DEFINITE);
 	}
+}
+
+/* Keys, hashes, and the keys once more as values: two blocks of a GHashTable that lie side by side (T8). */
+static void begin_end_begin(void **state)
+{
+	taddr_t keys[NR_PAIRS], hashes[NR_PAIRS];
+
+	(void)state;
+	for (u32 i = 0; i < NR_PAIRS; i++) {
+		keys[i] = in_row(2 * i);
+		w.blocks[w.nr_blocks - 1].row = 0;
+		hashes[i] = in_row(2 * i + 1);
+		w.blocks[w.nr_blocks - 1].row = 1;
+		put_words(owner_of(i, 5), (u64[]){ 8, keys[i], hashes[i], keys[i], TEXT }, 5);
+	}
+	scan_all();
+	for (u32 i = 0; i < NR_PAIRS; i++)
+		assert_verdict(hashes[i], SCAN_REACHABLE);
+	scan_free(w.scan);
+	w.next = 0;
+	scan_with_callers();
+	for (u32 i = 0; i < NR_PAIRS; i++)
+		assert_verdict(hashes[i], SCAN_POSSIBLE);
 }
 
 /* Vectors side by side, whose blocks lie side by side too: the ends of two before a begin are no third vector (T8). */
@@ -239,9 +261,16 @@ static void nearly_all_spans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ends_hold_nothing), TEST(table_of_vectors), TEST(ends_in_blocks),
-		TEST(table_of_pointers), TEST(pairs_in_turn),	 TEST(pairs),
-		TEST(arrays_of_pairs),	 TEST(all_spans),	 TEST(nearly_all_spans),
+		TEST(ends_hold_nothing),
+		TEST(begin_end_begin),
+		TEST(table_of_vectors),
+		TEST(ends_in_blocks),
+		TEST(table_of_pointers),
+		TEST(pairs_in_turn),
+		TEST(pairs),
+		TEST(arrays_of_pairs),
+		TEST(all_spans),
+		TEST(nearly_all_spans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
