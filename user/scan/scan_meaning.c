@@ -124,13 +124,25 @@ enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c
 	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
 }
 
+/* May a word beside @c be the mask of a hash table? Few pointers have one, and these words were just read. */
+static inline bool may_have_mask(const struct looker *r, const struct candidate *c)
+{
+	u64 words[3];
+
+	if (c->at == NO_INDEX || !c->at || c->at + 1 >= r->nr_words)
+		return c->at != NO_INDEX;
+	memcpy(words, r->data + (size_t)8 * (c->at - 1), sizeof(words));
+	return (words[0] && (words[0] & (words[0] + 1)) == 0) ||
+	       (words[2] && (words[2] & (words[2] + 1)) == 0);
+}
+
 bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
 {
 	u64 need, slack = r->facts->slack, size = scan_block_size(r->s, block);
 	struct neighbours n;
 	int at;
 
-	if (c->at == NO_INDEX || offset % TABLE_GROUP || !(r->facts->heuristics & SCAN_RUST))
+	if (offset % TABLE_GROUP || !(r->facts->heuristics & SCAN_RUST) || !may_have_mask(r, c))
 		return false;
 	n = meaning_neighbours(r, c);
 	for (at = -1; at <= 1; at += 2) {
