@@ -67,9 +67,7 @@ struct piece_probe {
 struct piece_shared {
 	/* Written by heaptap. */
 	u32 is_paused, has_free_stacks;
-	u32 is_sequence; /* stamps are numbers of a sequence, not of the counter */
-	u32 nr_cpus;
-	u64 max_wait; /* for room in a ring, while heaptap reads nothing; rounds of one CPU (inline/wait.h) */
+	u32 is_sequence;  /* stamps are numbers of a sequence, not of the counter */
 	u32 pid, epoch;	  /* as in the ids of stacks */
 	u32 depth;	  /* frames per stack, 0 = none */
 	u32 nr_places;	  /* of threads that are mapped, with their rings */
@@ -104,6 +102,8 @@ struct piece_region {
 
 /* Written by heaptap; the target can only read it. */
 struct piece_tables {
+	u64 max_wait; /* for room in a ring, while heaptap reads nothing; rounds of one CPU (inline/wait.h) */
+	u32 nr_cpus;
 	u32 seq;		 /* of what follows up to regions: odd during a change */
 	u32 nr_regions, maps_at; /* maps_at: the latest of maps */
 	/* The stack of the first thread, and the end of the mapping below it: no other memory lies between them. */

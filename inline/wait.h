@@ -2,7 +2,8 @@
 /*
  * A thread waits for heaptap, which may be stopped, dead or leaving. It cannot ask the time: the piece makes no system
  * call, and a program may forbid itself to read the CPU's counter (PR_SET_TSC). So threads that wait count their rounds
- * together, and their number is taken to be that of the CPUs that they use.
+ * together, and their number is taken to be that of the CPUs that they use. The limits are where the target cannot
+ * write, so one that overwrites memory waits no longer.
  */
 #pragma once
 
@@ -38,7 +39,7 @@ static inline u64 wait_cpus(const struct piece_shared *s)
 {
 	u32 nr = __atomic_load_n(&s->nr_waiting, __ATOMIC_RELAXED);
 
-	nr = nr < s->nr_cpus ? nr : s->nr_cpus;
+	nr = nr < region_tables()->nr_cpus ? nr : region_tables()->nr_cpus;
 	return nr ? nr : 1;
 }
 
@@ -57,7 +58,7 @@ static inline bool wait_goes_on(struct piece_wait *w)
 		if (progress != w->progress)
 			w->from = waited;
 		w->progress = progress;
-		w->is_over = (waited - w->from) / wait_cpus(s) >= s->max_wait;
+		w->is_over = (waited - w->from) / wait_cpus(s) >= region_tables()->max_wait;
 	}
 	if (w->is_over)
 		return false;

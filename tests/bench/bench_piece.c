@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	bench_way_in = (u64)(uintptr_t)region + ((const struct piece_head *)(const void *)region)->enter_call;
 	shared->is_sequence = argc < 2 || atoi(argv[1]);
 	shared->nr_places = 1;
-	shared->max_wait = ~0ULL;
+	((struct piece_tables *)(void *)(region + PIECE_TABLES_OFFSET))->max_wait = ~0ULL;
 	shared->probes[0] = (struct piece_probe){ .call = piece_shapes[SHAPE_MALLOC], .shape = SHAPE_MALLOC };
 	shared->probes[0].call.fn = 1;
 	shared->probes[1] = (struct piece_probe){ .call = piece_shapes[SHAPE_FREE], .shape = SHAPE_FREE };

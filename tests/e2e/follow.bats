@@ -129,6 +129,23 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 	is .totals.allocs 3
 }
 
+@test "follow: files of children that are not listed any more are closed" {
+	mkdir "$BATS_TEST_TMPDIR/programs"
+	for i in {1..150}; do
+		cp "$T/leak" "$BATS_TEST_TMPDIR/programs/$i"
+	done
+	ulimit -n 400
+	# shellcheck disable=SC2016 # the shell that is traced expands this
+	"$HEAPTAP" run -q -f --backend bpf --max-procs 5 -o "$BATS_TEST_TMPDIR/r.json" -- /bin/sh -c '
+		for i in "$0"/*; do "$i" >/dev/null; done
+		find "/proc/$PPID/fd" -lname "$0/*" | wc -l >"$0.nr"' "$BATS_TEST_TMPDIR/programs" 3>&-
+	# 5 children are listed, and 100 files more are too many.
+	[ "$(cat "$BATS_TEST_TMPDIR/programs.nr")" -gt 0 ]
+	[ "$(cat "$BATS_TEST_TMPDIR/programs.nr")" -lt 110 ]
+	# Names of those that are listed stay right.
+	jq -e 'any(.functions[]; .name == "open_session")' "$BATS_TEST_TMPDIR/r.json"
+}
+
 # bats test_tags=full
 @test "follow: children that have ended make room, and leave their sums in a note of their parent (A16, A17)" {
 	cd "$BATS_TEST_TMPDIR" || return 1

@@ -50,6 +50,9 @@ struct fold_counts {
 };
 struct fold_counts heap_folded(const struct heap *h);
 
+/* Set @is_used, by number of slot, for each stack that @h names. */
+void heap_name_stacks(const struct heap *h, const struct stack_table *t, bool *is_used);
+
 /* ---- for fold.c ---- */
 
 /* Slots of @t, and the number of the slot that has the frames of the stack @id: HASH_NO_ITEM if there is none. */

@@ -42,6 +42,23 @@ void heap_weigh(const struct heap *h, const struct stack_table *t, bool is_full,
 	}
 }
 
+static void heap_fold_name(const struct stack_table *t, u64 stack, bool *is_used)
+{
+	u32 nr = stack_table_number(t, stack);
+
+	if (nr != HASH_NO_ITEM)
+		is_used[nr] = true;
+}
+
+void heap_name_stacks(const struct heap *h, const struct stack_table *t, bool *is_used)
+{
+	for (u32 i = 0; i < h->rows.nr; i++)
+		heap_fold_name(t, h->rows.rows[i].stack, is_used);
+	for (u64 i = 0; h->misuses && h->misuses->freed && i < 1UL << h->misuses->bits; i++)
+		if (h->misuses->freed[i].addr)
+			heap_fold_name(t, h->misuses->freed[i].stack, is_used);
+}
+
 static void follow_blocks(struct block_table *t, const u32 *to)
 {
 	struct block *b = NULL;

@@ -193,7 +193,9 @@ static void keep_stack(struct stack_table *t, struct stack_slot *slot, struct st
 int stack_table_add(struct stack_table *t, const struct stack_event *ev, const struct mapping_list *maps)
 {
 	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
-	struct stack_slot slot = { .id = ev->id, .check = check_of(ev, nr_frames) };
+	struct stack_slot slot = { .id = ev->id,
+				   .check = check_of(ev, nr_frames),
+				   .pid = ev->h.pid & ~(7U << 29) };
 	struct stack *stack;
 	u32 known;
 	int err;

@@ -68,6 +68,16 @@ static inline u64 stack_canonical(const struct stack_table *t, u64 id)
 /* The id that a recording has for the stack @id: the canonical one, as it was before the stack was folded. */
 u64 stack_recorded(const struct stack_table *t, u64 id);
 
+/* Have so many stacks come that it is time to forget those that nothing names any more? */
+bool stack_table_is_crowded(const struct stack_table *t);
+/*
+ * Forget all stacks but those of the slots for which @is_used is true (stack_table_slots() of them, changed), of the
+ * processes @pids, which are sorted, and those that they lead to. Pointers to other stacks are invalid then.
+ */
+void stack_table_keep(struct stack_table *t, bool *is_used, const u32 *pids, size_t nr_pids);
+/* For each module that a frame names, set @is_named, by id. */
+void stack_table_name_modules(const struct stack_table *t, bool *is_named);
+
 /* How many ids are false. */
 u64 stack_table_false(const struct stack_table *t);
 

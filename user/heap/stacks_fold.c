@@ -16,6 +16,7 @@ enum {
 	MAX_NAMES = 1 << 18,
 	MIN_NAMES = 1 << 14,
 	BYTES_PER_NAME = 512, /* of the limit; a name takes some 50 */
+	MIN_CROWD = 1 << 14,  /* slots before any are forgotten because their processes are gone */
 };
 
 /* One call of stack_table_fold(). */
@@ -233,6 +234,56 @@ void stack_table_forget(struct stack_table *t)
 		slot->is_used = false;
 		t->hand = (t->hand + 1) % t->nr;
 	}
+}
+
+bool stack_table_is_crowded(const struct stack_table *t)
+{
+	return t->by_id.nr >= (t->crowd ? t->crowd : MIN_CROWD);
+}
+
+static bool stacks_fold_has_pid(const u32 *pids, size_t nr, u32 pid)
+{
+	size_t at = array_search(i, 0, nr, pids[i] < pid);
+
+	return pid && at < nr && pids[at] == pid;
+}
+
+/* Forget slot @nr, also if it has frames. */
+static void stacks_fold_release(struct stack_table *t, u32 nr)
+{
+	struct stack_slot *slot = &t->slots[nr];
+
+	if (slot->has_frames) {
+		hash_index_del(&t->by_place, stack_hash(slot->stack), nr);
+		stack_drop(t, slot->stack);
+		t->nr_names++;
+	}
+	stack_slot_del(t, nr);
+}
+
+void stack_table_keep(struct stack_table *t, bool *is_used, const u32 *pids, size_t nr_pids)
+{
+	u32 nr_young = 0;
+
+	lead_on(t);
+	for (u32 i = 0; i < t->nr; i++)
+		if (t->slots[i].id && (is_used[i] || stacks_fold_has_pid(pids, nr_pids, t->slots[i].pid)))
+			is_used[i] = is_used[t->slots[i].canonical] = true;
+	for (u32 i = 0; i < t->nr_young; i++)
+		if (is_used[t->young[i]])
+			t->young[nr_young++] = t->young[i];
+	t->nr_young = nr_young;
+	for (u32 i = 0; i < t->nr; i++)
+		if (t->slots[i].id && !is_used[i])
+			stacks_fold_release(t, i);
+	t->crowd = 2 * t->by_id.nr > MIN_CROWD ? 2 * t->by_id.nr : MIN_CROWD;
+}
+
+void stack_table_name_modules(const struct stack_table *t, bool *is_named)
+{
+	for (u32 i = 0; i < t->nr; i++)
+		for (u16 k = 0; t->slots[i].has_frames && k < t->slots[i].stack->nr_frames; k++)
+			is_named[t->slots[i].stack->frames[k].module] = true;
 }
 
 void stack_table_age(struct stack_table *t)

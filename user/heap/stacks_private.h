@@ -15,9 +15,10 @@ struct stack_slot {
 		u64 recorded; /* else: the id that a recording has for it, which had the frames first */
 	};
 	u32 canonical; /* number of the slot with the stack that reports show; if not in use, the next one + 1 */
-	bool has_frames;
-	bool is_false; /* two stacks have this id, or it is not the hash of the frames */
-	bool is_used;  /* without frames: an event has named it since the last search for names to forget */
+	u32 pid : 29; /* of the process that has this id; 0 = none has */
+	u32 has_frames : 1;
+	u32 is_false : 1; /* two stacks have this id, or it is not the hash of the frames */
+	u32 is_used : 1; /* without frames: an event has named it since the last search for names to forget */
 };
 
 struct stack_table {
@@ -28,7 +29,8 @@ struct stack_table {
 	u32 nr_names;		  /* slots in use that have no frames */
 	u32 *young; /* owned; slots of stacks that came since the last stack_table_fold() or stack_table_age() */
 	u32 nr_young, max_young;
-	u32 hand; /* the slot where the next search for names to forget begins */
+	u32 hand;  /* the slot where the next search for names to forget begins */
+	u32 crowd; /* so many slots in use are many; 0 = the least number */
 	struct hash_index by_id;
 	struct hash_index by_place; /* stacks by their frames */
 	bool checks_ids;

@@ -118,6 +118,51 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 	return 0;
 }
 
+/* Free all names that were found, and where they come from. */
+static void symbolize_forget(struct symbolizer *s)
+{
+	free(s->names);
+	free(s->places);
+	s->names = NULL;
+	s->places = NULL;
+	s->nr_names = s->max_names = s->nr_places = s->max_places = 0;
+	hash_index_fini(&s->places_index);
+	while (s->blocks) {
+		struct memory_block *b = s->blocks;
+
+		s->blocks = b->next;
+		free(b);
+	}
+}
+
+void symbolizer_renew(struct symbolizer *s, const u32 *pids, size_t nr_pids)
+{
+	struct names_reader *reader;
+	size_t nr = 0;
+
+	symbolize_forget(s);
+	for (size_t i = 0; i < s->nr_maps; i++) {
+		u32 pid = (u32)s->maps[i].pid;
+		size_t at = array_search(k, 0, nr_pids, pids[k] < pid);
+
+		if (at < nr_pids && pids[at] == pid)
+			s->maps[nr++] = s->maps[i];
+		else
+			perf_map_free(s->maps[i].map);
+	}
+	s->nr_maps = nr;
+	/* The files that the old one has open have the ids of others soon, and its time is used up one day. */
+	if (reader_new(&reader, LOOK_UP_NS)) {
+		s->has_given_up = true;
+		return;
+	}
+	reader_free(s->reader);
+	s->search.reader = s->reader = reader;
+	s->search.copy_budget = COPY_BUDGET;
+	s->search.unpack_budget = unpack_budget();
+	s->has_given_up = false;
+}
+
 void symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
@@ -126,15 +171,7 @@ void symbolizer_free(struct symbolizer *s)
 	for (size_t i = 0; i < s->nr_maps; i++)
 		perf_map_free(s->maps[i].map);
 	free(s->maps);
-	free(s->names);
-	free(s->places);
-	hash_index_fini(&s->places_index);
-	while (s->blocks) {
-		struct memory_block *b = s->blocks;
-
-		s->blocks = b->next;
-		free(b);
-	}
+	symbolize_forget(s);
 	symbol_server_free(s->search.server);
 	free(s->sysroot);
 	free(s->debug_path);

@@ -52,6 +52,12 @@ int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const
  */
 void symbolizer_read_perf_map(struct symbolizer *s, pid_t pid);
 
+/*
+ * Forget all names, and maps of compiled code but those of @pids, which are sorted: they are looked up again when they
+ * are needed. Names that were returned before are not valid any more.
+ */
+void symbolizer_renew(struct symbolizer *s, const u32 *pids, size_t nr_pids);
+
 /* Open the file with the names of @m, unless it is open. The file stays closed if it cannot be found. */
 void symbolizer_open(struct symbolizer *s, struct module *m);
 

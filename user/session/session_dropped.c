@@ -6,6 +6,7 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
+#include "user/session/session_forgotten.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
@@ -131,6 +132,9 @@ size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets)
 	auto_free struct number *numbers = NULL;
 	size_t nr_listed = 0, nr_hidden = 0, nr;
 
+	/* The agent keeps no stacks, and its files have numbers on the other side. */
+	if (!IS_AGENT)
+		session_forget_unused(s);
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		bool is_over = is_droppable(s->processes[i], keeps_targets);
 
@@ -155,6 +159,6 @@ void session_bound_ended(struct session *s)
 {
 	u32 keep = s->options->source.max_followed;
 
-	if (keep && !s->is_replayed)
-		session_drop_ended(s, keep, true);
+	if (!s->is_replayed)
+		session_drop_ended(s, keep ? keep : SIZE_MAX, true);
 }

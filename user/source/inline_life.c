@@ -7,6 +7,7 @@
 #include "arch/cpu.h"
 #include "user/lib/clock.h"
 #include "user/source/inline_source.h"
+#include "user/source/inline_stacks.h"
 #include "user/source/call_price.h"
 #include "user/source/inline_target.h"
 #include "user/source/probe_taker.h"
@@ -119,6 +120,16 @@ int inline_life_rest(struct source *source, struct target *target, bool is_on)
 	if (t && t->sight != INLINE_AWAITS_CODE && t->sight != INLINE_DECLINED)
 		return -EOPNOTSUPP;
 	return source_bpf.rest(s->below, target, is_on);
+}
+
+void inline_life_keep_files(struct source *source, bool *is_used)
+{
+	const struct inline_source *s = (const struct inline_source *)(const void *)source;
+
+	source_bpf.keep_files(s->below, is_used);
+	for (size_t i = 0; i < s->nr_targets; i++)
+		if (s->targets[i]->stacks)
+			inline_stacks_keep(s->targets[i]->stacks, is_used);
 }
 
 enum source_way inline_life_way(const struct source *source, pid_t pid)

@@ -51,6 +51,7 @@ void inline_life_take_out(struct inline_source *s);
 /* Of the source below, which is the one by BPF. Its probes are measured while they see all calls. */
 int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
 int inline_life_rest(struct source *source, struct target *target, bool is_on) __must_check;
+void inline_life_keep_files(struct source *source, bool *is_used);
 enum source_way inline_life_way(const struct source *source, pid_t pid);
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish);
 int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),

@@ -263,6 +263,11 @@ int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cf
 	return err;
 }
 
+void inline_stacks_keep(struct inline_stacks *s, const bool *is_used)
+{
+	unwind_tables_keep(s->unwind, is_used);
+}
+
 u64 inline_stacks_bytes(const struct inline_stacks *s)
 {
 	return unwind_tables_stats(s->unwind).nr_rows * sizeof(struct cfi_row) + sizeof(struct unwind_maps) +

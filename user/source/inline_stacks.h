@@ -39,5 +39,8 @@ void inline_stacks_look(struct inline_stacks *s);
 /* Threads forget their last stacks: the depth or the stacks that heaptap has are others. */
 void inline_stacks_renew(const struct inline_stacks *s);
 
+/* As keep_files of struct source_ops. */
+void inline_stacks_keep(struct inline_stacks *s, const bool *is_used);
+
 /* Bytes of tables. */
 u64 inline_stacks_bytes(const struct inline_stacks *s);

@@ -177,14 +177,19 @@ static int no_room(const struct inline_target *t, u64 bytes)
 	return -ENOMEM;
 }
 
-static int map_tables(struct inline_target *t, int fd)
+static int map_tables(struct inline_target *t, int fd, const struct source_options *o)
 {
 	const struct inline_room room = { .ctx = t, .reach = inline_room_shards };
 
 	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_FILE_TABLES);
 	if (!t->tables)
 		return no_room(t, PIECE_TABLES_BYTES);
-	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables, &room);
+	t->tables->max_wait = max_wait_rounds(o);
+	t->tables->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
+	/* A followed process is traced by ptrace. A thread that waits has one CPU, and heaptap needs another one. */
+	if (o->wants_end && !o->max_followed && t->tables->nr_cpus > 1)
+		t->shared->end = PIECE_END_WATCHED;
+	return o->depth ? inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables, &room) : 0;
 }
 
 /* Room for the sampled blocks of a heap that is as large as nearly all. Its memory is used as it fills. */
@@ -231,8 +236,6 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	}
 	t->is_quiet = o->is_auto;
 	t->shared->nr_places = t->in->nr_places;
-	t->shared->max_wait = max_wait_rounds(o);
-	t->shared->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
 	t->shared->is_sequence = wants_sequence() || t->in->has_no_counter;
 	/* A record of BPF that has 0 does not know the number. */
 	t->shared->sequence.alone = 1;
@@ -246,13 +249,10 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
 	t->shared->is_paused = t->is_paused;
-	/* A followed process is traced by ptrace. A thread that waits has one CPU, and heaptap needs another one. */
-	if (o->wants_end && !o->max_followed && t->shared->nr_cpus > 1)
-		t->shared->end = PIECE_END_WATCHED;
 	inline_target_begin_samples(t, o);
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
-	err = o->depth ? map_tables(t, fd) : 0;
+	err = map_tables(t, fd, o);
 	if (!err)
 		err = rings_new(&t->rings, t->shared);
 	if (err)

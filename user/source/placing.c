@@ -35,15 +35,20 @@ void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
 	p->options.probes.is_partial = options->omit && *options->omit;
 }
 
+static void placing_free_file(struct probed_file *f)
+{
+	probe_list_fini(&f->list);
+	free(f->points);
+	free(f->notes);
+	free(f->note_places);
+	free(f->note_semaphores);
+	*f = (struct probed_file){ 0 };
+}
+
 void placing_fini(struct placing *p)
 {
-	for (size_t i = 0; i < p->nr_files; i++) {
-		probe_list_fini(&p->files[i].list);
-		free(p->files[i].points);
-		free(p->files[i].notes);
-		free(p->files[i].note_places);
-		free(p->files[i].note_semaphores);
-	}
+	for (size_t i = 0; i < p->nr_files; i++)
+		placing_free_file(&p->files[i]);
 	free(p->files);
 	free(p->placements);
 	*p = (struct placing){ 0 };
@@ -484,6 +489,22 @@ void placing_leave(struct placing *p, const struct module *m)
 {
 	if (m->id < p->nr_files)
 		p->files[m->id].is_left = true;
+}
+
+void placing_keep(struct placing *p, bool *is_used)
+{
+	size_t nr = 0;
+
+	for (size_t id = 1; id < p->nr_files; id++) {
+		/* Functions and markers have their indexes for good. */
+		is_used[id] |= p->files[id].list.nr || p->files[id].nr_notes || p->files[id].nr_points;
+		if (!is_used[id])
+			placing_free_file(&p->files[id]);
+	}
+	for (size_t i = 0; i < p->nr_placements; i++)
+		if (is_used[p->placements[i].module])
+			p->placements[nr++] = p->placements[i];
+	p->nr_placements = nr;
 }
 
 void placing_forget(struct placing *p, pid_t pid)

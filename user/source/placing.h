@@ -129,6 +129,7 @@ void placing_report_missing(const struct placing *p);
 /* The shared probes of file @m are gone for good. */
 void placing_leave(struct placing *p, const struct module *m);
 
+void placing_keep(struct placing *p, bool *is_used); /* as keep_files of a source: those with probes stay */
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);
 

@@ -106,14 +106,15 @@ struct source_ops {
 	void (*look)(struct source *s, const struct target *t);
 	/* @pid has ended, and its last record was delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
+	/* Forget modules for which @is_used, by id, is false, or set it: they must stay. NULL: all must. */
+	void (*keep_files)(struct source *s, bool *is_used);
 	/* With follows_later: from now on children are followed, or not. Others count in losses(). NULL: no need. */
 	void (*follow)(struct source *s, bool is_on);
 	/* From now on until @is_on is false, what @pid forks is a copy for a snapshot and no child. NULL: no need. */
 	void (*copying)(struct source *s, pid_t pid, bool is_on);
 
 	/* Settings. From now on calls of the process are not seen / are seen again. */
-	void (*pause)(struct source *s, pid_t pid);
-	void (*resume)(struct source *s, pid_t pid);
+	void (*pause)(struct source *s, pid_t pid), (*resume)(struct source *s, pid_t pid);
 	int (*rest)(struct source *s, struct target *t, bool is_on); /* paused: probes out, or in */
 	/*
 	 * With begins_by_bpf, code in @t sees its calls from now on; none is missed. Stops @t for some 50 ms. On errors
@@ -126,8 +127,7 @@ struct source_ops {
 	int (*set_depth)(struct source *s, u32 depth); /* of stacks; -EOPNOTSUPP: has none. NULL: it cannot */
 	/*
 	 * Begin (@is_on) or end to measure the probes in all targets. If that had begun before, *@out has what they
-	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. NULL: it
-	 * cannot.
+	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. Or NULL.
 	 */
 	int (*measure)(struct source *s, bool is_on, struct probe_runs *out);
 	/* Forget the last wish, wait for @wish (NULL: none). True: the last one was met. NULL: it cannot. */

@@ -766,6 +766,7 @@ const struct source_ops source_bpf = {
 	.fork = source_bpf_fork,
 	.comm = source_bpf_comm,
 	.forget = source_bpf_forget,
+	.keep_files = IS_AGENT ? NULL : source_bpf_place_keep_files,
 	.wait_fd = source_bpf_wait_fd,
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,

@@ -18,6 +18,7 @@
 #include "user/source/probe_taker.h"
 #include "user/source/source_bpf_private.h"
 #include "user/source/task_layout.h"
+#include "user/unwind/unwind_tables.h"
 
 /* Describe functions to the programs. */
 static int source_bpf_place_add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
@@ -305,6 +306,15 @@ static int source_bpf_place_put_in(void *ctx, const struct target *t, const stru
 		err = link_points(s, f, elf, f->points + first, next - first, &g);
 	}
 	return err == -KERNEL_ENOTSUPP ? refuse_instruction(t, map) : err;
+}
+
+void source_bpf_place_keep_files(struct source *source, bool *is_used)
+{
+	struct bpf_source *s = (struct bpf_source *)(void *)source;
+
+	placing_keep(&s->placing, is_used);
+	if (s->tables)
+		unwind_tables_keep(s->tables, is_used);
 }
 
 const struct placing_ops bpf_place = {

@@ -74,6 +74,7 @@ struct bpf_process {
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
+void source_bpf_place_keep_files(struct source *source, bool *is_used);
 
 /* update(), rest() and way() of the source. */
 int source_bpf_update(struct source *source, struct target *t);

@@ -749,6 +749,7 @@ const struct source_ops source_inline = {
 	.measure = inline_life_measure,
 	.comm = source_inline_comm,
 	.forget = source_inline_forget,
+	.keep_files = inline_life_keep_files,
 	.wait_fd = source_inline_wait_fd,
 	.poll = source_inline_poll,
 	.pause = source_inline_pause,

@@ -23,6 +23,7 @@ enum {
 	VDSO_MAX = 1 << 20,
 	READS_MAX = 3,
 	MAX_SILENT = 16,
+	MIN_CROWD = 256, /* files before any are forgotten, where descriptors suffice */
 };
 
 _Static_assert((int)IMAGE_BUILD_ID_MAX == (int)BUILD_ID_MAX, "a build ID is copied between the two");
@@ -33,11 +34,14 @@ struct module_entry {
 	struct module module; /* must stay first: module_get() hands it out */
 	struct file_identity id;
 	struct image image;
+	bool has_fd; /* counted in nr_fds */
 };
 
 struct module_table {
-	struct module_entry **entries; /* owned, and each of them; by id - 1 */
-	size_t nr, max;
+	struct module_entry **entries; /* owned, and each of them; by id - 1; NULL = the id is free */
+	size_t nr, max, nr_free;
+	size_t hand;  /* the last one that was looked at for a free id: that is reused as late as possible */
+	size_t crowd; /* so many files are many */
 	struct hash_index by_file; /* entries, by device and inode as the maps of a process have them */
 	size_t nr_fds, max_fds; /* open descriptors are limited, because other parts of heaptap need some */
 	size_t nr_skipped;
@@ -64,6 +68,15 @@ struct maps_reading {
 	bool ends_in_copy; /* the last one of maps */
 };
 
+/* So many files are many where @nr of them are in use: then a look for others costs little. */
+static size_t module_table_crowd(const struct module_table *t, size_t nr)
+{
+	size_t least = t->max_fds / 2 < MIN_CROWD ? t->max_fds / 2 : MIN_CROWD;
+	size_t many = 2 * nr > nr + least ? 2 * nr : nr + least;
+
+	return many < MODULES_MAX ? many : MODULES_MAX;
+}
+
 int module_table_new(struct module_table **out)
 {
 	struct module_table *t = calloc(1, sizeof(*t));
@@ -74,6 +87,8 @@ int module_table_new(struct module_table **out)
 	t->max_fds = 128;
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
 		t->max_fds = limit.rlim_cur / 2;
+	if (!IS_AGENT)
+		t->crowd = module_table_crowd(t, 0);
 	*out = t;
 	return 0;
 }
@@ -121,7 +136,7 @@ int module_set_link(struct module *m, const char *link)
 
 struct module *module_get(const struct module_table *t, u32 id)
 {
-	return id > 0 && id <= t->nr ? &t->entries[id - 1]->module : NULL;
+	return id > 0 && id <= t->nr && t->entries[id - 1] ? &t->entries[id - 1]->module : NULL;
 }
 
 size_t module_count(const struct module_table *t)
@@ -157,9 +172,42 @@ static struct module_entry *next_entry(const struct module_table *t, u64 dev, u6
 	return NULL;
 }
 
-static int module_make_room(struct module_table *t)
+bool module_table_is_crowded(const struct module_table *t)
 {
-	return t->nr == MODULES_MAX ? -ENOSPC : array_reserve(t->entries, t->max, t->nr + 1);
+	return t->nr - t->nr_free >= t->crowd;
+}
+
+void module_table_keep(struct module_table *t, const bool *is_used)
+{
+	for (size_t i = 0; i < t->nr; i++) {
+		struct module_entry *e = t->entries[i];
+
+		if (!e || is_used[i + 1])
+			continue;
+		hash_index_del(&t->by_file, module_hash_of(e->module.dev, e->module.ino), (u32)i);
+		t->nr_fds -= e->has_fd;
+		entry_free(e);
+		t->entries[i] = NULL;
+		t->nr_free++;
+	}
+	t->crowd = module_table_crowd(t, t->nr - t->nr_free);
+}
+
+/* Have room for one more entry: *@out is its number. */
+static int module_make_room(struct module_table *t, u32 *out)
+{
+	int err = t->nr_free		 ? 0
+		  : t->nr == MODULES_MAX ? -ENOSPC
+					 : array_reserve(t->entries, t->max, t->nr + 1);
+
+	*out = (u32)t->nr;
+	if (err || IS_AGENT || !t->nr_free)
+		return err;
+	do
+		t->hand = (t->hand + 1) % t->nr;
+	while (t->entries[t->hand]);
+	*out = (u32)t->hand;
+	return 0;
 }
 
 /* Add an entry without a file at the end of the table. Takes @path over. -ENOSPC if the table is full. */
@@ -168,6 +216,7 @@ static int entry_new(struct module_table *t, char *path, const char *root, u64 d
 {
 	struct module_entry *e = calloc(1, sizeof(*e));
 	int err = -ENOMEM;
+	u32 nr;
 
 	if (!e)
 		goto undo_path;
@@ -176,15 +225,19 @@ static int entry_new(struct module_table *t, char *path, const char *root, u64 d
 	e->module.root = strdup(root);
 	if (!path || !e->module.root)
 		goto undo_entry;
-	err = module_make_room(t);
+	err = module_make_room(t, &nr);
 	if (!err)
-		err = hash_index_add(&t->by_file, module_hash_of(dev, ino), (u32)t->nr);
+		err = hash_index_add(&t->by_file, module_hash_of(dev, ino), nr);
 	if (err)
 		goto undo_entry;
 	e->module.dev = dev;
 	e->module.ino = ino;
-	t->entries[t->nr] = e;
-	e->module.id = ++t->nr;
+	t->entries[nr] = e;
+	if (nr == t->nr)
+		t->nr++;
+	else
+		t->nr_free--;
+	e->module.id = nr + 1;
 	*out = e;
 	return 0;
 
@@ -209,6 +262,7 @@ static void set_fd(struct module_table *t, struct module_entry *e, int *fd)
 	if (*fd < 0 || t->nr_fds >= t->max_fds)
 		return;
 	t->nr_fds++;
+	e->has_fd = true;
 	e->module.fd = take_fd(*fd);
 }
 

@@ -7,8 +7,8 @@
 enum { BUILD_ID_MAX = 32 };
 
 /*
- * A file mapped executable by at least one target. Each (device, inode, build ID) has one entry, which is kept for
- * the whole session: names can be found after the target has ended.
+ * A file mapped executable by at least one target. Each (device, inode, build ID) has one entry, which is kept until
+ * module_table_keep(): names can be found after the target has ended.
  */
 struct module {
 	u32 id;	    /* index in the table, from 1 */
@@ -47,7 +47,13 @@ int module_table_new(struct module_table **out) __must_check;
 void module_table_free(struct module_table *t);
 /* The module with number @id, or NULL. */
 struct module *module_get(const struct module_table *t, u32 id);
+/* No id is larger. */
 size_t module_count(const struct module_table *t);
+
+/* Have so many files come that it is time to forget those that nothing names any more? */
+bool module_table_is_crowded(const struct module_table *t);
+/* Close and forget all files but those whose @is_used, by id up to module_count(), is true. Others get their ids. */
+void module_table_keep(struct module_table *t, const bool *is_used);
 
 /* Add a module (tests, replay). @path and @build_id are copied. The file is opened if it exists here. */
 int module_add(struct module_table *t, const char *path, const u8 *build_id, size_t build_id_len,

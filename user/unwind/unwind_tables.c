@@ -319,6 +319,16 @@ bool unwind_tables_know(const struct unwind_tables *u, const struct module *m)
 	return m->id < u->nr_files && u->files[m->id].is_known;
 }
 
+void unwind_tables_keep(struct unwind_tables *u, const bool *is_used)
+{
+	for (size_t id = 0; id < u->nr_files; id++) {
+		if (is_used[id])
+			continue;
+		free(u->files[id].pieces);
+		u->files[id] = (struct unwind_file){ 0 };
+	}
+}
+
 bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)
 {
 	for (size_t i = 0; i < u->nr_processes; i++) {

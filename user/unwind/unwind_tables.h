@@ -62,6 +62,9 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 /* Are the rows of @m in the tables? */
 bool unwind_tables_know(const struct unwind_tables *u, const struct module *m);
 
+/* Files for which @is_used, by id of their modules, is false are gone, and others get their ids. */
+void unwind_tables_keep(struct unwind_tables *u, const bool *is_used);
+
 /* The mappings of @pid were read again after @removals, and have not changed. Returns true if that is news. */
 bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals);
 

@@ -4,9 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "user/heap/fold.h"
 #include "user/heap/stacks.h"
 
 static struct module libs[] = { { .id = 7, .path = (char *)"/lib/a" },
@@ -230,13 +232,82 @@ static void test_limit(void **state)
 	stack_table_free(t);
 }
 
+/* Stacks of processes that are gone are forgotten, but not the frames that others have, or that are named. */
+static void test_keep(void **state)
+{
+	struct stack_event shared = stack_of(1000, 3, 0x1100), named = stack_of(2000, 3, 0x3100),
+			   gone = stack_of(3000, 3, 0x1200);
+	const u32 pids[] = { 10, 12 };
+	bool is_used[8] = { 0 }, modules[16] = { 0 };
+	struct stack_table *t;
+	u64 memory;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	shared.h.pid = named.h.pid = gone.h.pid = 11;
+	assert_int_equal(stack_table_add(t, &shared, &list), 0);
+	assert_int_equal(stack_table_add(t, &named, &list), 0);
+	assert_int_equal(stack_table_add(t, &gone, &list), 0);
+	shared.h.pid = 12;
+	shared.id = 1001;
+	assert_int_equal(stack_table_add(t, &shared, &list), 0);
+	assert_int_equal(stack_canonical(t, 1001), 1000);
+	memory = stack_table_memory(t);
+	is_used[stack_table_number(t, 2000)] = true;
+	stack_table_keep(t, is_used, pids, ARRAY_SIZE(pids));
+	assert_null(stack_get(t, 3000));
+	assert_int_equal(stack_get(t, 1001)->frames[0].offset, 0x1100 - 0x800);
+	assert_int_equal(stack_get(t, 2000)->nr_frames, 3);
+	assert_true(stack_table_memory(t) < memory);
+	stack_table_name_modules(t, modules);
+	assert_true(modules[7] && modules[8]);
+	/* The slot is used again, and what was forgotten can come again. */
+	assert_int_equal(stack_table_add(t, &gone, &list), 0);
+	assert_int_equal(stack_get(t, 3000)->nr_frames, 3);
+	assert_int_equal(stack_table_memory(t), memory);
+	memset(is_used, 0, sizeof(is_used));
+	stack_table_keep(t, is_used, pids, 0);
+	assert_null(stack_get(t, 1001));
+	assert_null(stack_get(t, 2000));
+	stack_table_free(t);
+}
+
+/* Processes come and go, each with ids of its own for stacks of the one program: the table stays small. */
+static void test_months(void **state)
+{
+	struct stack_table *t;
+	u64 most = 0;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	for (u32 pid = 1; pid < 20000; pid++) {
+		for (u32 i = 0; i < 10; i++) {
+			struct stack_event ev = stack_of(pid * 100ULL + i, 5, 0x1100 + i * 8);
+
+			ev.h.pid = pid;
+			assert_int_equal(stack_table_add(t, &ev, &list), 0);
+		}
+		if (stack_table_is_crowded(t)) {
+			bool *is_used = calloc(stack_table_slots(t), sizeof(*is_used));
+
+			stack_table_keep(t, is_used, &pid, 1);
+			free(is_used);
+		}
+		most = stack_table_memory(t) > most ? stack_table_memory(t) : most;
+	}
+	assert_true(most < 4 << 20);
+	assert_int_equal(stack_get(t, 19999 * 100ULL)->nr_frames, 5);
+	stack_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_places),	   cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_many),	   cmocka_unit_test(test_canonical),
 		cmocka_unit_test(test_limit),	   cmocka_unit_test(test_false_ids),
-		cmocka_unit_test(test_id_depends),
+		cmocka_unit_test(test_id_depends), cmocka_unit_test(test_keep),
+		cmocka_unit_test(test_months),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,11 @@ static struct piece_shared *shared(void)
 	return (void *)(region + PIECE_SHARED_OFFSET);
 }
 
+static struct piece_tables *tables(void)
+{
+	return (void *)(region + PIECE_TABLES_OFFSET);
+}
+
 static void *function(u32 number)
 {
 	return room + FUNCTIONS + number * SLOT;
@@ -161,7 +166,7 @@ static int set_up(void **state)
 	memcpy(room + ISLAND, &ways, sizeof(ways));
 	shared()->is_sequence = 1;
 	shared()->nr_places = PIECE_FIRST_PLACES;
-	shared()->max_wait = ~0ULL;
+	tables()->max_wait = ~0ULL;
 	add_functions();
 	__builtin___clear_cache((char *)region, (char *)region + PIECE_CODE_BYTES);
 	__builtin___clear_cache((char *)room, (char *)room + ROOM);
@@ -372,7 +377,7 @@ static void test_signals(void **state)
 	struct sums s;
 
 	(void)state;
-	shared()->max_wait = 0;
+	tables()->max_wait = 0;
 	signal(SIGUSR1, handle);
 	assert_int_equal(pthread_create(&sender, NULL, send_signals, &self), 0);
 	for (; __atomic_load_n(&nr_sent, __ATOMIC_RELAXED) < NR_PAIRS; nr_calls++)
@@ -409,7 +414,7 @@ static void test_full(void **state)
 	struct sums s;
 
 	(void)state;
-	shared()->max_wait = 0;
+	tables()->max_wait = 0;
 	for (u64 i = 0; i < PIECE_RING_RECORDS + 10; i++)
 		assert_int_equal(allocate(i), i + 133);
 	assert_int_equal(shared()->nr_parts, PIECE_RING_RECORDS / PIECE_RING_PART);
@@ -435,6 +440,27 @@ static void test_overwritten(void **state)
 	assert_int_equal(setrlimit(RLIMIT_CPU, &no_limit), 0);
 }
 
+/* A program has written over what it shares: a call that finds its ring full waits no longer for that. */
+static void test_overwritten_wait(void **state)
+{
+	const struct rlimit no_limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit seconds = { clock() / CLOCKS_PER_SEC + 10, RLIM_INFINITY };
+
+	(void)state;
+	tables()->max_wait = 1000;
+	tables()->nr_cpus = 2;
+	assert_int_equal(allocate(1), 134);
+	memset(shared(), 0xff, offsetof(struct piece_shared, probes));
+	shared()->is_paused = shared()->is_dropping = shared()->depth = 0;
+	shared()->sample_bytes = 0;
+	shared()->nr_places = PIECE_FIRST_PLACES;
+	assert_int_equal(setrlimit(RLIMIT_CPU, &seconds), 0);
+	for (u64 i = 0; i < PIECE_RING_RECORDS + 10; i++)
+		assert_int_equal(allocate(i), i + 133);
+	assert_int_equal(shared()->is_dropping, 1);
+	assert_int_equal(setrlimit(RLIMIT_CPU, &no_limit), 0);
+}
+
 /* A release with its stack, which is new, where the ring has room for a few records only: no record goes beyond it. */
 static void test_full_by_stack(void **state)
 {
@@ -442,7 +468,7 @@ static void test_full_by_stack(void **state)
 	u64 nr_stacks = 0;
 
 	(void)state;
-	shared()->max_wait = 0;
+	tables()->max_wait = 0;
 	shared()->depth = 1;
 	shared()->has_free_stacks = 1;
 	allocate(1);
@@ -461,7 +487,7 @@ static void test_full_by_stack(void **state)
 static void test_no_counter(void **state)
 {
 	(void)state;
-	shared()->max_wait = 1000;
+	tables()->max_wait = 1000;
 	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0))
 		skip();
 	for (u64 i = 0; i < PIECE_RING_RECORDS + 10; i++)
@@ -490,10 +516,12 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),	 TEST(test_operator),	   TEST(test_ret),	   TEST(test_threads),
-		TEST(test_no_place),	 TEST(test_all_places),	   TEST(test_late_places), TEST(test_signals),
-		TEST(test_longjmp),	 TEST(test_full),	   TEST(test_no_counter),  TEST(test_off),
+		TEST(test_calls),	 TEST(test_operator),	   TEST(test_ret),
+		TEST(test_threads),	 TEST(test_no_place),	   TEST(test_all_places),
+		TEST(test_late_places),	 TEST(test_signals),	   TEST(test_longjmp),
+		TEST(test_full),	 TEST(test_no_counter),	   TEST(test_off),
 		TEST(test_crowded_keys), TEST(test_full_by_stack), TEST(test_overwritten),
+		TEST(test_crowded_keys), TEST(test_full_by_stack), TEST(test_overwritten_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

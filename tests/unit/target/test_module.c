@@ -664,6 +664,46 @@ static void named_by_links(void **state)
 	assert_string_equal(module_name(m), "/bin/file");
 }
 
+static size_t nr_descriptors(void)
+{
+	size_t nr = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		nr += fcntl(fd, F_GETFD) >= 0;
+	return nr;
+}
+
+/* Thousands of files that nothing names any more: they are closed, and their ids come again. */
+static void forgotten_files(void **state)
+{
+	struct fixture *f = *state;
+	const char *path = path_in(dir, "kept");
+	struct module *kept, *m;
+	size_t before;
+
+	copy_self(path, 'k');
+	assert_int_equal(module_add(f->table, path, NULL, 0, &kept), 0);
+	assert_true(kept->fd >= 0);
+	before = nr_descriptors();
+	for (u32 i = 0; i < 3000; i++) {
+		assert_int_equal(module_add(f->table, "/proc/self/exe", NULL, 0, &m), 0);
+		assert_true(m->fd >= 0);
+		assert_ptr_equal(module_get(f->table, m->id), m);
+		if (module_table_is_crowded(f->table)) {
+			bool *is_used = calloc(module_count(f->table) + 1, sizeof(*is_used));
+
+			is_used[kept->id] = true;
+			module_table_keep(f->table, is_used);
+			free(is_used);
+			assert_int_equal(nr_descriptors(), before);
+			assert_null(module_get(f->table, kept->id == 1 ? 2 : 1));
+		}
+	}
+	assert_true(module_count(f->table) < 600);
+	assert_ptr_equal(module_get(f->table, kept->id), kept);
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -677,7 +717,7 @@ int main(void)
 		TEST(without_privilege),    TEST(file_on_overlayfs),
 		TEST(gone_processes),	    TEST(added_by_hand),
 		TEST(damaged_headers),	    TEST(bias_at_seams),
-		TEST(copies_of_code),
+		TEST(copies_of_code),	    TEST(forgotten_files),
 	};
 	int failed;
 
