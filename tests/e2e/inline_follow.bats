@@ -185,6 +185,18 @@ calls() { jq -r '.processes[] | [.comm, .totals.allocs, .totals.frees, .totals.u
 	fails grep 'cannot be unmapped' "$err"
 }
 
+# heaptap stands still meanwhile, so nobody can look at the shell, nor at what it becomes.
+# bats test_tags=core
+@test "inline_follow: a debugger's program that has ended before heaptap looks is no loss in silence (A14)" {
+	traced --backend inline -f -- "$T/debugger" "$T/leak"
+	[ "$status" -eq 0 ]
+	grep -qx 'served 200 requests' "$out"
+	jq -e '[.processes[] | select(.comm == "leak") | .lost.allocs] == [1, 1]' "$report"
+	traced --backend bpf -f -- "$T/debugger" "$T/leak"
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "leak")][-1].totals.allocs == 862' "$report"
+}
+
 # ---- attach ----
 
 # shell [LIBRARY]: start a shell that waits for commands, with the oracle's library or that one; its PID is in $TARGET

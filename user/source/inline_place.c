@@ -358,13 +358,20 @@ static bool is_stopped_by_us(pid_t pid)
 	return !proc_read_status(&status, pid) && status.tracer_pid == getpid();
 }
 
-void inline_place_note_late(const struct inline_source *s, struct inline_target *t)
+void inline_place_note_late(struct inline_source *s, pid_t pid)
 {
-	if (!s->options.stops_at_maps)
-		inline_target_note_late(t, ": use --follow");
-	else if (s->options.max_followed && s->life->has_shared && !s->has_declined &&
-		 !is_stopped_by_us(t->pid))
-		inline_target_note_late(t, "");
+	bool is_let_run = s->options.stops_at_maps;
+	struct proc_stat stat = { 0 };
+
+	if (is_let_run &&
+	    (!s->options.max_followed || !s->life->has_shared || s->has_declined || is_stopped_by_us(pid)))
+		return;
+	/* A child in the memory of its parent, or a program that nobody could look at, is not known yet. */
+	if (!inline_source_find(s, pid) &&
+	    (s->options.begins_by_bpf ||
+	     inline_source_add(s, pid, proc_read_stat(&stat, pid) ? 0 : stat.start_time)))
+		return;
+	inline_target_note_late(inline_source_find(s, pid), is_let_run ? "" : ": use --follow");
 }
 
 /* A function of @map's file cannot be changed, and @why, if that has not been told. */

@@ -61,10 +61,11 @@ int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(
 extern const struct source_tracer inline_tracer;
 
 /*
- * @t has executed a program. With --follow, and by run, that is stopped at its start, unless it is left to a debugger:
- * then it runs already, and nothing sees it before the first breakpoints in all processes. Such a program is noted.
+ * @pid has executed a program. With --follow, and by run, that is stopped at its start, unless it is left to a
+ * debugger: then it runs already, and nothing sees it before the first breakpoints in all processes. Such a program is
+ * noted.
  */
-void inline_place_note_late(const struct inline_source *s, struct inline_target *t);
+void inline_place_note_late(struct inline_source *s, pid_t pid);
 
 /* The probes that the source below leaves to @s. */
 struct probe_taker inline_place_taker(struct inline_source *s);

@@ -455,7 +455,10 @@ static int source_inline_on_fork(struct inline_source *s, const struct process_e
 	if (err)
 		debug("inline: PID %u: %s", rec->child_pid, strerror(-err));
 	ev.h.call_number = 0;
-	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+	nr = s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+	if (!is_copy && !s->is_detached)
+		inline_place_note_late(s, (pid_t)rec->child_pid);
+	return nr;
 }
 
 /*
@@ -511,9 +514,8 @@ static int source_inline_on_exec(struct inline_source *s, struct inline_target *
 	if (awaits_code)
 		t->sight = INLINE_AWAITS_CODE;
 	nr = s->sink->record(s->sink->ctx, rec, len);
-	t = inline_source_find(s, (pid_t)rec->pid);
-	if (t && !awaits_code && !s->is_detached)
-		inline_place_note_late(s, t);
+	if (!awaits_code && !s->is_detached)
+		inline_place_note_late(s, (pid_t)rec->pid);
 	return nr;
 }
 
