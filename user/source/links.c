@@ -103,7 +103,8 @@ static int links_ask(struct link_set *set, const struct keeper_request *r, const
 	ssize_t len;
 	int answer;
 
-	passed_fds_attach(&msg, &room, fds, fds ? 2 : 0);
+	if (fds)
+		passed_fds_attach(&msg, &room, fds, 2);
 	/* One that outlives its links does not answer. */
 	do
 		len = set->places->end ? 0 : sendmsg(set->fd, &msg, MSG_NOSIGNAL);
