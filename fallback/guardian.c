@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/helper_process.h"
 #include "user/lib/log.h"
+#include "user/lib/passed_fds.h"
 #include "user/lib/unnamed_file.h"
 
 struct guardian {
@@ -162,20 +163,10 @@ static int send_command(const struct guardian *g, const struct guardian_command 
 			size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)c, sizeof(*c) }, { (void *)(uintptr_t)data, len } };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = len ? 2 : 1 };
+	union passed_fds room;
 
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		control.head.cmsg_level = SOL_SOCKET;
-		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	}
+	passed_fds_attach(&msg, &room, &fd, fd >= 0);
 	/* One that outlives its tracing does not answer. */
 	if (!IS_AGENT && g->state->outlives)
 		return -EPIPE;

@@ -22,6 +22,7 @@
 #include "fallback/tracer_change.h"
 #include "user/lib/array.h"
 #include "user/lib/helper_process.h"
+#include "user/lib/passed_fds.h"
 #include "user/lib/privileges.h"
 
 enum { RETRY_US = 10000 };
@@ -365,23 +366,18 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 static int guardian_main_take_message(struct guarded *g)
 {
 	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { g->data, sizeof(g->data) } };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr msg = {
-		.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	ssize_t nr = recvmsg(g->start.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	union passed_fds room;
+	ssize_t nr;
 
+	passed_fds_expect(&msg, &room);
+	nr = recvmsg(g->start.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (nr < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
 	if (nr < (ssize_t)sizeof(g->command))
 		return -EPIPE;
 	g->len = (size_t)nr - sizeof(g->command);
-	g->fd = -1;
-	if (msg.msg_controllen >= CMSG_LEN(sizeof(int)) && control.head.cmsg_type == SCM_RIGHTS)
-		memcpy(&g->fd, CMSG_DATA(&control.head), sizeof(g->fd));
+	passed_fds_take(&msg, &g->fd, 1);
 	return 1;
 }
 

@@ -35,21 +35,43 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* The value of a digit of numbers up to base 16; 16 for other characters. */
+static u32 parse_digit(char c)
+{
+	u32 letter = (u32)(c | 0x20) - 'a';
+
+	return is_digit(c) ? (u32)(c - '0') : letter < 6 ? letter + 10 : 16;
+}
+
 /* Parse the digits at *@text, and move it behind them. */
-static int take_digits(const char **text, u64 *out)
+static int take_digits(const char **text, u32 base, u64 *out)
 {
 	const char *s = *text;
 	u64 value = 0;
+	u32 digit;
 
-	if (!is_digit(*s))
-		return -EINVAL;
-	for (; is_digit(*s); s++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (u64)(*s - '0'), &value))
+	for (; (digit = parse_digit(*s)) < base; s++)
+		if (__builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, digit, &value))
 			return -ERANGE;
+	if (s == *text)
+		return -EINVAL;
 	*text = s;
 	*out = value;
 	return 0;
+}
+
+/* All of @text is digits. */
+static int parse_digits(const char *text, u32 base, u64 *out)
+{
+	u64 value;
+	int err = take_digits(&text, base, &value);
+
+	if (!err && *text)
+		err = -EINVAL;
+	if (!err)
+		*out = value;
+	return err;
 }
 
 /* Parse a fraction such as ".25" at *@text. 0 if there is no fraction. */
@@ -76,7 +98,7 @@ static int parse_scaled(const char *text, const struct unit *units, size_t nr, u
 	u64 value;
 	int err;
 
-	err = take_digits(&s, &value);
+	err = take_digits(&s, 10, &value);
 	if (err)
 		return err;
 	err = take_fraction(&s, &fraction);
@@ -96,22 +118,26 @@ static int parse_scaled(const char *text, const struct unit *units, size_t nr, u
 
 int parse_u64(const char *text, u64 *out)
 {
-	u64 value;
-	int err = take_digits(&text, &value);
+	return parse_digits(text, 10, out);
+}
 
-	if (err)
-		return err;
-	if (*text)
-		return -EINVAL;
-	*out = value;
-	return 0;
+int parse_hex(const char *text, u64 *out)
+{
+	return strncmp(text, "0x", 2) ? -EINVAL : parse_digits(text + 2, 16, out);
+}
+
+int parse_number(const char *text, u64 *out)
+{
+	if (*text != '0')
+		return parse_u64(text, out);
+	return (text[1] | 0x20) == 'x' ? parse_digits(text + 2, 16, out) : parse_digits(text, 8, out);
 }
 
 int parse_percent(const char *text, u32 *out)
 {
 	u64 whole, tenths = 0;
 
-	if (take_digits(&text, &whole))
+	if (take_digits(&text, 10, &whole))
 		return -EINVAL;
 	if (*text == '.') {
 		if (!is_digit(text[1]))
@@ -124,26 +150,6 @@ int parse_percent(const char *text, u32 *out)
 	if (whole > UINT32_MAX / 10 - 1)
 		return -ERANGE;
 	*out = whole * 10 + tenths;
-	return 0;
-}
-
-int parse_hex(const char *text, u64 *out)
-{
-	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-	u64 value = 0;
-
-	if (strncmp(text, "0x", 2) || !text[2])
-		return -EINVAL;
-	for (const char *s = text + 2; *s; s++) {
-		const char *digit = strchr(digits, *s);
-
-		if (!digit)
-			return -EINVAL;
-		if (value >> 60)
-			return -ERANGE;
-		value = value << 4 | ((digit - digits) & 15);
-	}
-	*out = value;
 	return 0;
 }
 

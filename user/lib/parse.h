@@ -10,6 +10,9 @@ int parse_u64(const char *text, u64 *out) __must_check;
 /* A hexadecimal number with its 0x, "0x7f10". As parse_u64(). */
 int parse_hex(const char *text, u64 *out) __must_check;
 
+/* A number as in C: "12", "0x7f10", octal "017". As parse_u64(). */
+int parse_number(const char *text, u64 *out) __must_check;
+
 /* Tenths of a percent: "5%", "0.5%". As parse_u64(). */
 int parse_percent(const char *text, u32 *out) __must_check;
 

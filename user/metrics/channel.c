@@ -4,55 +4,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/passed_fds.h"
 #include "user/lib/unnamed_file.h"
-
-union control_room {
-	struct cmsghdr head;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
 
 int channel_send(int channel, const struct channel_message *m, int fd)
 {
-	union control_room room = { 0 };
 	struct iovec part = { (void *)m, sizeof(*m) };
 	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
+	union passed_fds room;
 
-	if (fd >= 0) {
-		struct cmsghdr *head;
-
-		msg.msg_control = room.bytes;
-		msg.msg_controllen = sizeof(room.bytes);
-		head = CMSG_FIRSTHDR(&msg);
-		head->cmsg_level = SOL_SOCKET;
-		head->cmsg_type = SCM_RIGHTS;
-		head->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(head), &fd, sizeof(fd));
-	}
+	passed_fds_attach(&msg, &room, &fd, fd >= 0);
 	return sendmsg(channel, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 int channel_take(int channel, struct channel_message *m, int *fd)
 {
-	union control_room room = { 0 };
 	struct iovec part = { m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &part,
-			      .msg_iovlen = 1,
-			      .msg_control = room.bytes,
-			      .msg_controllen = sizeof(room.bytes) };
-	struct cmsghdr *head;
-	ssize_t n = recvmsg(channel, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct msghdr msg = { .msg_iov = &part, .msg_iovlen = 1 };
+	union passed_fds room;
+	ssize_t n;
 
 	*fd = -1;
+	passed_fds_expect(&msg, &room);
+	n = recvmsg(channel, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : errno == EAGAIN ? -EAGAIN : -EPIPE;
-	head = CMSG_FIRSTHDR(&msg);
-	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(head), sizeof(*fd));
+	passed_fds_take(&msg, fd, 1);
 	if (n == sizeof(*m)) {
 		m->text[sizeof(m->text) - 1] = m->key.container[sizeof(m->key.container) - 1] = '\0';
 		return 0;

@@ -3,27 +3,9 @@
 #include "user/names/reader_wire.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
-/* A descriptor beside a message. */
-union passed_fd {
-	struct cmsghdr head;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static void attach_fd(struct msghdr *msg, union passed_fd *control, int fd)
-{
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control->bytes;
-	msg->msg_controllen = sizeof(control->bytes);
-	control->head.cmsg_level = SOL_SOCKET;
-	control->head.cmsg_type = SCM_RIGHTS;
-	control->head.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control->head), &fd, sizeof(fd));
-}
+#include "user/lib/passed_fds.h"
 
 static void reader_wire_skip(struct iovec iov[2], size_t done)
 {
@@ -40,10 +22,9 @@ int reader_wire_send(int fd, const void *head, size_t size, const void *bytes, s
 {
 	struct iovec iov[2] = { { (void *)head, size }, { (void *)bytes, len } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	union passed_fd control;
+	union passed_fds room;
 
-	if (passed >= 0)
-		attach_fd(&msg, &control, passed);
+	passed_fds_attach(&msg, &room, &passed, passed >= 0);
 	while (iov[0].iov_len + iov[1].iov_len) {
 		ssize_t n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 
@@ -58,18 +39,6 @@ int reader_wire_send(int fd, const void *head, size_t size, const void *bytes, s
 	return 0;
 }
 
-/* The descriptor that came with @msg, or -1. */
-static int take_fd_of(struct msghdr *msg)
-{
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 int reader_wire_take(int fd, void *head, size_t size, int *passed)
 {
 	size_t done = 0;
@@ -77,22 +46,20 @@ int reader_wire_take(int fd, void *head, size_t size, int *passed)
 	if (passed)
 		*passed = -1;
 	while (done < size) {
-		union passed_fd control;
+		union passed_fds room;
 		struct iovec iov = { (char *)head + done, size - done };
 		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t n;
 
-		if (passed && *passed < 0) {
-			msg.msg_control = control.bytes;
-			msg.msg_controllen = sizeof(control.bytes);
-		}
+		if (passed && *passed < 0)
+			passed_fds_expect(&msg, &room);
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n == 0 || errno == ECONNRESET ? -EPIPE : -errno;
 		if (passed && *passed < 0)
-			*passed = take_fd_of(&msg);
+			passed_fds_take(&msg, passed, 1);
 		done += (size_t)n;
 	}
 	return 0;

@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/passed_fds.h"
 #include "user/lib/proc.h"
 
 enum {
@@ -205,45 +206,18 @@ int ask_accept(struct ask_server *a, struct ask_request *request, int *fd)
 	return 0;
 }
 
-/* Space for the descriptors of a packet, aligned as the kernel wants it. */
-union rights {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(ASK_MAX_FORMATS * sizeof(int))];
-};
-
 void ask_answer(int fd, struct ask_reply *reply)
 {
 	struct iovec iov = { .iov_base = reply, .iov_len = offsetof(struct ask_reply, fds) };
-	union rights rights = { .bytes = { 0 } };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	size_t bytes = reply->nr_fds * sizeof(int);
+	union passed_fds room;
 
 	set_version(reply->version);
-	if (reply->nr_fds) {
-		msg.msg_control = rights.bytes;
-		msg.msg_controllen = CMSG_SPACE(bytes);
-		*CMSG_FIRSTHDR(&msg) = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-							 .cmsg_type = SCM_RIGHTS,
-							 .cmsg_len = CMSG_LEN(bytes) };
-		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), reply->fds, bytes);
-	}
+	passed_fds_attach(&msg, &room, reply->fds, reply->nr_fds);
 	(void)!sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	for (u32 i = 0; i < reply->nr_fds; i++)
 		close(reply->fds[i]);
 	close(fd);
-}
-
-/* Take the descriptors that came with @msg. Returns how many. */
-static u32 ask_take_fds(struct msghdr *msg, int fds[ASK_MAX_FORMATS])
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	u32 nr;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
-		return 0;
-	nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	memcpy(fds, CMSG_DATA(c), nr * sizeof(int));
-	return nr;
 }
 
 /* The process at the other end; 0 = not known. */
@@ -287,21 +261,19 @@ static int wait_for_reply(int fd)
 static int read_reply(int fd, struct ask_reply *reply)
 {
 	struct iovec iov = { .iov_base = reply, .iov_len = offsetof(struct ask_reply, fds) };
-	union rights rights = { .bytes = { 0 } };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = rights.bytes,
-			      .msg_controllen = sizeof(rights.bytes) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union passed_fds room;
 	ssize_t len;
 	u32 nr;
 
 	memset(reply, 0, sizeof(*reply));
+	passed_fds_expect(&msg, &room);
 	do
 		len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	while (len < 0 && errno == EINTR);
 	if (len <= 0)
 		return len ? -errno : -ECONNRESET;
-	nr = ask_take_fds(&msg, reply->fds);
+	nr = passed_fds_take(&msg, reply->fds, ASK_MAX_FORMATS);
 	if (len == (ssize_t)iov.iov_len && nr == reply->nr_fds)
 		return 0;
 	for (u32 i = 0; i < nr; i++)

@@ -2,7 +2,7 @@
 /* One heaptap asks another one that traces a process already: for a verdict and its reports, or to set a marker. */
 #pragma once
 
-#include "user/lib/types.h"
+#include "user/lib/passed_fds.h"
 
 /*
  * Both heaptaps belong to one user on one machine, and have the same version. The socket is in a directory that only
@@ -10,7 +10,7 @@
  * nobody waits for a slow reader.
  */
 
-enum { ASK_MAX_FORMATS = 8, ASK_FORMAT_LEN = 16, ASK_MARK_LEN = 64 };
+enum { ASK_MAX_FORMATS = PASSED_FDS_MAX, ASK_FORMAT_LEN = 16, ASK_MARK_LEN = 64 };
 
 /* A report that is wanted. */
 struct ask_format {

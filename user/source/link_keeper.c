@@ -22,6 +22,7 @@
 #include "bpf/maps.h"
 #include "fallback/tracer_change.h"
 #include "user/lib/helper_process.h"
+#include "user/lib/passed_fds.h"
 #include "user/lib/privileges.h"
 
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
@@ -479,35 +480,25 @@ static int link_keeper_drop(struct keeper *k, const struct keeper_request *r)
 	return err;
 }
 
-/* Descriptors that came with the message, or -1. */
-static void link_keeper_take_fds(struct msghdr *msg, int *fds)
-{
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-
-	fds[0] = fds[1] = -1;
-	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
-}
-
 /* KEEPER_HAS_ENDED: heaptap has shut the socket down, or is dead. */
 static enum keeper_end link_keeper_serve(struct keeper *k)
 {
 	struct keeper_request r = { 0 };
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
 	struct iovec iov = { &r, sizeof(r) };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
-	};
-	ssize_t len = recvmsg(k->fd, &msg, MSG_CMSG_CLOEXEC);
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union passed_fds room;
+	ssize_t len;
 	int fds[2], err = 0;
 
+	passed_fds_expect(&msg, &room);
+	len = recvmsg(k->fd, &msg, MSG_CMSG_CLOEXEC);
 	if (len < 0 && errno == EINTR)
 		return KEEPER_SERVES;
 	if (!len)
 		return KEEPER_HAS_ENDED;
 	if (len != sizeof(r))
 		return KEEPER_HAS_FAILED;
-	link_keeper_take_fds(&msg, fds);
+	passed_fds_take(&msg, fds, 2);
 	if (r.op == KEEPER_ADD)
 		err = link_keeper_add(k, &r, fds);
 	else if (r.op == KEEPER_TOUCH)

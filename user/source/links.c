@@ -15,6 +15,7 @@
 
 #include "user/lib/helper_process.h"
 #include "user/lib/log.h"
+#include "user/lib/passed_fds.h"
 #include "user/source/link_keeper.h"
 
 enum { MAX_TRACEPOINTS = 7, MAX_IN_KERNEL = MAX_TRACEPOINTS + 1 };
@@ -96,21 +97,14 @@ void link_set_free(struct link_set *set)
 /* Send @r, with @fds if there are any, and wait for the answer. */
 static int links_ask(struct link_set *set, const struct keeper_request *r, const int *fds)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
 	struct iovec iov = { (void *)r, sizeof(*r) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c = (struct cmsghdr *)control;
+	union passed_fds room;
 	ssize_t len;
 	int answer;
 
-	if (fds) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
-	}
+	if (fds)
+		passed_fds_attach(&msg, &room, fds, 2);
 	/* One that outlives its links does not answer. */
 	do
 		len = set->places->end ? 0 : sendmsg(set->fd, &msg, MSG_NOSIGNAL);

@@ -42,6 +42,7 @@
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
 #include "user/lib/digits.h"
+#include "user/lib/parse.h"
 #include "user/heap/heap_sample.h"
 #include "user/heap/stacks.h"
 #include "user/stream/stream_record.h"
@@ -184,12 +185,9 @@ static void list_begin(struct event_list_reader *r)
 /* @word as a number up to @max, which is 0 for any; 0 after list_fail(). */
 static u64 list_number(struct event_list_reader *r, const char *word, u64 max)
 {
-	char *end;
-	u64 value;
+	u64 value = 0;
 
-	errno = 0;
-	value = strtoull(word, &end, 0);
-	if (errno || *end || word[0] < '0' || word[0] > '9')
+	if (parse_number(word, &value))
 		list_fail(r, -EINVAL, "'%.40s' is not a number", word);
 	else if (max && value > max)
 		list_fail(r, -EINVAL, "%.40s is too large", word);
@@ -510,12 +508,12 @@ static void list_put_thread(struct event_list_reader *r)
 }
 
 static const struct line_kind line_kinds[] = {
+	{ "alloc", "pifask", 4, list_put_heap, EVENT_ALLOC, 0, RETRY | ALIGN | DISTANCE },
+	{ "free", "pifak", 4, list_put_heap, EVENT_FREE, 0, TEMPORARY | WITHIN | SIZE | ALIGN },
 	{ "sample", "m", 0, list_set_sample },
 	{ "process", "itt", 1, list_put_process },
 	{ "map", "pabct", 1, list_put_mapping },
 	{ "stack", "np-", STACK_MAX_FRAMES, list_put_stack },
-	{ "alloc", "pifask", 4, list_put_heap, EVENT_ALLOC, 0, RETRY | ALIGN | DISTANCE },
-	{ "free", "pifak", 4, list_put_heap, EVENT_FREE, 0, TEMPORARY | WITHIN | SIZE | ALIGN },
 	{ "realloc-begin", "pifosk", 1, list_put_heap, EVENT_REALLOC_BEGIN, 0, 0 },
 	{ "realloc-end", "pifoask", 3, list_put_heap, EVENT_REALLOC_END, 0, RETRY | UNSAMPLED | DISTANCE },
 	{ "unmap", "pifask", 1, list_put_heap, EVENT_FREE, EVENT_UNMAP, 0 },
@@ -560,23 +558,32 @@ static void list_read_words(struct event_list_reader *r)
 		kind->put(r);
 }
 
+/* The end of a word: most characters are greater than any of these. */
+static bool list_is_end(char c)
+{
+	return (u8)c <= ' ' && (c == ' ' || c == '\t' || c == '\r' || !c);
+}
+
 /* The whole line in r->line. A record that can be refused goes out with its line, events gather. */
 static void list_read_line(struct event_list_reader *r)
 {
-	char *rest = r->line, *word;
+	char *at = r->line, *end = at + r->len;
 
 	r->nr_lines++;
-	r->line[r->len] = '\0';
-	if (memchr(r->line, '\0', r->len))
-		list_fail(r, -EINVAL, "a NUL");
+	*end = '\0';
 	r->nr_words = r->len = 0;
-	while (!r->err && (word = strsep(&rest, " \t\r"))) {
-		if (!*word)
-			continue;
-		if (r->nr_words == MAX_WORDS)
+	while (at < end && !r->err) {
+		char *word = at;
+
+		while (!list_is_end(*at))
+			at++;
+		if (!*at && at < end)
+			list_fail(r, -EINVAL, "a NUL");
+		else if (at > word && r->nr_words == MAX_WORDS)
 			list_fail(r, -EINVAL, "more than %d words", MAX_WORDS);
-		else
+		else if (at > word)
 			r->words[r->nr_words++] = word;
+		*at++ = '\0';
 	}
 	if (!r->err && r->nr_words && r->words[0][0] != '#')
 		list_read_words(r);

@@ -130,6 +130,38 @@ static void hex(void **state)
 	assert_int_equal(value, 0xffff00000000ab12ULL);
 }
 
+static void number(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+		u64 value;
+	} cases[] = {
+		{ "0", 0, 0 },
+		{ "12", 0, 12 },
+		{ "18446744073709551615", 0, UINT64_MAX },
+		{ "18446744073709551616", -ERANGE, 0 },
+		{ "0x7f10", 0, 0x7f10 },
+		{ "0XfF", 0, 0xff },
+		{ "017", 0, 15 },
+		{ "08", -EINVAL, 0 },
+		{ "0x", -EINVAL, 0 },
+		{ "0xg", -EINVAL, 0 },
+		{ "02000000000000000000000", -ERANGE, 0 },
+		{ "1a", -EINVAL, 0 },
+		{ "-1", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		u64 value = 0;
+
+		assert_int_equal(parse_number(cases[i].text, &value), cases[i].err);
+		assert_int_equal(value, cases[i].value);
+	}
+}
+
 static void nearest(void **state)
 {
 	static const char *const names[] = { "depth", NULL, "duration", "interval", "output" };
@@ -180,9 +212,13 @@ static void human_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hex),		cmocka_unit_test(numbers),
-		cmocka_unit_test(sizes),	cmocka_unit_test(durations),
-		cmocka_unit_test(nearest),	cmocka_unit_test(human_bytes_round),
+		cmocka_unit_test(hex),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(durations),
+		cmocka_unit_test(number),
+		cmocka_unit_test(nearest),
+		cmocka_unit_test(human_bytes_round),
 		cmocka_unit_test(human_others),
 	};
 
