@@ -29,6 +29,9 @@ enum {
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
+	/* Stubs look at the counters and keys, which share a page of page tables: none is in the cache at a wake. */
+	PIECE_KEYS_OFFSET = PIECE_PRIVATE_OFFSET + __builtin_offsetof(struct piece_private, keys),
+	PIECE_ALIGNMENT = PIECE_PAGE * PIECE_PAGE / sizeof(u64), /* bytes that such a page maps */
 };
 
 /* Bytes of whole pages. */
@@ -116,6 +119,8 @@ struct piece_tables {
 #define PIECE_SAMPLES_MAPPED(nr)                                                                             \
 	PIECE_PAGES(__builtin_offsetof(struct piece_samples, buckets) + (nr) * sizeof(struct piece_bucket))
 
+_Static_assert(PIECE_KEYS_OFFSET + PIECE_MAX_THREADS * sizeof(struct piece_key) <= PIECE_ALIGNMENT,
+	       "one page of page tables");
 #define PIECE_PRIVATE_BYTES PIECE_PAGES(sizeof(struct piece_private))
 /* Parked pages are right behind private memory, by which readers of maps know them (user/lib/maps.h). */
 #define PIECE_PARK_OFFSET   (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)

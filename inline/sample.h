@@ -26,7 +26,7 @@ static const u64 SAMPLE_TOO_LARGE = 1ULL << 47;
  */
 static inline u8 *sample_counter(u64 addr)
 {
-	return &region_samples()
+	return &region_private()
 			->counters[(addr ^ addr >> 16) >> PIECE_GRAIN_BITS & (PIECE_FILTER_BYTES - 1)];
 }
 

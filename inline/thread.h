@@ -133,14 +133,14 @@ struct piece_bucket {
 
 /* Blocks are in the bucket that a hash of their addresses names, or in one of the next; by ~address, which is none. */
 struct piece_samples {
-	u8 counters[PIECE_FILTER_BYTES]; /* blocks with each hash; those that are full stay so */
-	_Alignas(64) struct piece_bucket first[PIECE_FIRST_BUCKETS];
+	struct piece_bucket first[PIECE_FIRST_BUCKETS];
 	u64 has_more; /* other buckets were used */
 	_Alignas(4096) struct piece_bucket buckets[PIECE_MAX_BUCKETS];
 };
 
 /* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
 struct piece_private {
+	u8 counters[PIECE_FILTER_BYTES]; /* sampled blocks with each hash; those that are full stay so */
 	struct piece_key keys[PIECE_MAX_THREADS];
 	/* Of threads without a place: the stack pointers of calls of free that the C library makes for itself. */
 	u64 own_frees[PIECE_OWN_FREES];

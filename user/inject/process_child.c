@@ -41,7 +41,7 @@ static void forget_others(struct piece_thread *t, u64 pointer)
 
 static int read_inherited(struct inherited *h, const struct injection *in, int mem, u64 pointer)
 {
-	int err = inject_read(mem, in->region + PIECE_PRIVATE_OFFSET, h->keys, sizeof(h->keys));
+	int err = inject_read(mem, in->region + PIECE_KEYS_OFFSET, h->keys, sizeof(h->keys));
 
 	if (err)
 		return err;
@@ -64,7 +64,7 @@ static int read_inherited(struct inherited *h, const struct injection *in, int m
 static int write_inherited(const struct inherited *h, const struct injection *in, int mem)
 {
 	const taddr_t used = in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, nr_used);
-	const taddr_t keys = in->region + PIECE_PRIVATE_OFFSET;
+	const taddr_t keys = in->region + PIECE_KEYS_OFFSET;
 	int err = 0;
 
 	/* Not the free ones: all pages of the table would be in memory in each child. */

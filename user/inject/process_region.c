@@ -39,7 +39,7 @@ struct region_part {
 	int prot, flags;
 };
 
-enum { NR_PARTS = 5, FIRST_TO_GROW = 1 };
+enum { NR_PARTS = 6, FIRST_TO_GROW = 2 };
 
 /* Without samples, their part has no bytes. */
 static void list_parts(struct region_part parts[NR_PARTS], const struct injection *in, u32 nr_places,
@@ -47,14 +47,16 @@ static void list_parts(struct region_part parts[NR_PARTS], const struct injectio
 {
 	const int rw = PROT_READ | PROT_WRITE;
 
-	parts[0] = (struct region_part){ PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, 0, rw, MAP_PRIVATE };
-	parts[1] = (struct region_part){ PIECE_PLACES_OFFSET, PIECE_PLACES_MAPPED(nr_places),
+	parts[0] = (struct region_part){ PIECE_PRIVATE_OFFSET, PIECE_FILTER_BYTES, 0, rw, MAP_PRIVATE };
+	parts[1] = (struct region_part){ PIECE_KEYS_OFFSET, PIECE_PRIVATE_BYTES - PIECE_FILTER_BYTES,
+					 PIECE_FILTER_BYTES, rw, MAP_PRIVATE };
+	parts[2] = (struct region_part){ PIECE_PLACES_OFFSET, PIECE_PLACES_MAPPED(nr_places),
 					 PIECE_FILE_PLACES, rw, MAP_PRIVATE };
-	parts[2] = (struct region_part){ PIECE_SHARED_OFFSET, PIECE_SHARED_MAPPED(nr_places),
+	parts[3] = (struct region_part){ PIECE_SHARED_OFFSET, PIECE_SHARED_MAPPED(nr_places),
 					 PIECE_FILE_SHARED, rw, MAP_SHARED };
-	parts[3] = (struct region_part){ PIECE_TABLES_OFFSET, PIECE_TABLES_MAPPED(nr_shards),
+	parts[4] = (struct region_part){ PIECE_TABLES_OFFSET, PIECE_TABLES_MAPPED(nr_shards),
 					 PIECE_FILE_TABLES, PROT_READ, MAP_SHARED };
-	parts[4] = (struct region_part){ PIECE_SAMPLES_OFFSET,
+	parts[5] = (struct region_part){ PIECE_SAMPLES_OFFSET,
 					 in->nr_buckets ? PIECE_SAMPLES_MAPPED(in->nr_buckets) : 0,
 					 PIECE_FILE_SAMPLES, rw, MAP_PRIVATE };
 }
@@ -92,8 +94,9 @@ int inject_map_file(struct stopped *s, int mem, struct injection *in, taddr_t re
 	for (size_t i = 0; i < NR_PARTS && !err; i++) {
 		const struct region_part *p = &parts[i];
 
-		/* A child has the sampled blocks of its parent. */
-		if (!p->bytes || (is_child && p->offset == PIECE_SAMPLES_OFFSET))
+		/* A child has the sampled blocks of its parent, and their counters. */
+		if (!p->bytes ||
+		    (is_child && (p->offset == PIECE_PRIVATE_OFFSET || p->offset == PIECE_SAMPLES_OFFSET)))
 			continue;
 		err = inject_map(s, region + p->offset, p->bytes, p->prot,
 				 p->flags | MAP_FIXED | MAP_NORESERVE, fd, p->file_offset);
@@ -154,7 +157,7 @@ static taddr_t process_region_find_place(pid_t pid)
 	while (maps_next(maps, &line) == 1 && line.start <= INT64_MAX) {
 		if (line.start - end > most) {
 			most = line.start - end;
-			best = (end + most / 2) & ~(taddr_t)(PIECE_PAGE - 1);
+			best = (end + most / 2) & ~(taddr_t)(PIECE_ALIGNMENT - 1);
 		}
 		end = line.end;
 	}
@@ -202,8 +205,8 @@ int inject_make_region(struct injection *in, struct stopped *s, int mem)
 		err = ask_for_counter(&in->has_no_counter, s, mem, region);
 	if (!err) {
 		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call,
-					       in->nr_buckets ? region + PIECE_PRIVATE_OFFSET : 0,
-					       in->nr_buckets ? region + PIECE_SAMPLES_OFFSET : 0 };
+					       in->nr_buckets ? region + PIECE_KEYS_OFFSET : 0,
+					       in->nr_buckets ? region + PIECE_PRIVATE_OFFSET : 0 };
 		in->returned = region + head->returned;
 		in->region = region;
 		return 0;

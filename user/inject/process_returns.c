@@ -57,13 +57,13 @@ typedef int see_thread(struct returns *r, const struct piece_thread *t, u32 at);
 /* Have @see see all threads that have calls. -EAGAIN: one is in a hook, or what it returned. -EBUSY only at the end. */
 static int each_thread(struct returns *r, see_thread *see)
 {
-	const taddr_t private = r->in->region + PIECE_PRIVATE_OFFSET,
+	const taddr_t table = r->in->region + PIECE_KEYS_OFFSET,
 		      places = r->in->region + PIECE_PLACES_OFFSET + offsetof(struct piece_place, thread);
 	auto_free struct piece_key *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
 	auto_free struct piece_thread *t = malloc(sizeof(*t));
 	int err = 0, ret;
 
-	if (!keys || !t || inject_read(r->mem, private, keys, PIECE_MAX_THREADS * sizeof(*keys)))
+	if (!keys || !t || inject_read(r->mem, table, keys, PIECE_MAX_THREADS * sizeof(*keys)))
 		return -EAGAIN;
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
 		if (!inject_is_key(&keys[i], r->in))

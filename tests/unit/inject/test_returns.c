@@ -53,7 +53,7 @@ static struct world *world_new(void)
 	w->mem = memfd_create("target", MFD_CLOEXEC);
 	assert_true(w->mem >= 0);
 	assert_int_equal(ftruncate(w->mem, REGION + PIECE_PLACES_OFFSET + PIECE_PLACES_MAPPED(NR_PLACES)), 0);
-	assert_int_equal(inject_write(w->mem, REGION + PIECE_PRIVATE_OFFSET, &key, sizeof(key)), 0);
+	assert_int_equal(inject_write(w->mem, REGION + PIECE_KEYS_OFFSET, &key, sizeof(key)), 0);
 	return w;
 }
 
@@ -240,7 +240,7 @@ static void test_threads(void **state)
 	add_call(w, STACK, RET);
 	w->thread.pending[0] = (struct piece_pending){ .sp = STACK + 4096 - 128, .ret = RET + 4 };
 	assert_int_equal(inject_write(w->mem, thread_at(1), &w->thread, sizeof(w->thread)), 0);
-	assert_int_equal(inject_write(w->mem, REGION + PIECE_PRIVATE_OFFSET, keys, sizeof(keys)), 0);
+	assert_int_equal(inject_write(w->mem, REGION + PIECE_KEYS_OFFSET, keys, sizeof(keys)), 0);
 	set(w, STACK - 8, RETURNED);
 	assert_int_equal(look(w), 0);
 	assert_int_equal(restore(w), 0);
