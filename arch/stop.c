@@ -67,7 +67,8 @@ bool stop_hides_signal(pid_t tid, int sig)
 {
 	enum { MOST = 8 };
 	struct __ptrace_peeksiginfo_args args = { .off = 0, .flags = 0, .nr = MOST };
-	siginfo_t si[MOST];
+	/* memcheck does not know that ptrace() writes it. */
+	siginfo_t si[MOST] = { { 0 } };
 	long nr = MOST;
 
 	/* The signal is behind all signals that the thread blocks. */

@@ -193,15 +193,15 @@ static int next_stop(const struct thread_call *c, long request, int *status)
 }
 
 /*
- * Let the thread run up to the entry of its call. -ETIME: it does not run (a frozen control group), has stopped where
- * it was, and will make no call.
+ * Let the thread run by @request up to its next stop, which comes soon. -ETIME: it does not run (a frozen control
+ * group), has stopped where it was, and will make no call.
  */
-static int entry_stop(const struct thread_call *c, int *status)
+static int early_stop(const struct thread_call *c, long request, int *status)
 {
 	u64 end_ns = clock_now_ns() + ENTRY_NS;
 	pid_t pid;
 
-	if (ptrace(PTRACE_SYSCALL, c->tid, 0, 0))
+	if (ptrace((int)request, c->tid, 0, 0))
 		return -ESRCH;
 	for (u32 i = 0; !(pid = waitpid(c->tid, status, __WALL | WNOHANG)); i++) {
 		if (i < NR_QUICK_LOOKS)
@@ -277,7 +277,7 @@ static int read_regs(struct thread_call *c)
 		return -ENOTSUP;
 	if (inject_place(&c->regs) == INJECT_IN_PROGRAM && is_in_sequence(c->tid, inject_pc(&c->regs)))
 		return -EBUSY;
-	if (!is_call_insn(c->tid, c->insn))
+	if (c->insn && !is_call_insn(c->tid, c->insn))
 		return -ESRCH;
 	if (c->is_held && ask_place(c->tid, &place) && (place == STOP_AT_ENTRY || place == STOP_AT_EXIT))
 		return leave_call(c, place);
@@ -466,7 +466,8 @@ int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_AR
 		if (!is_inside)
 			err = cpu_regs_write(&regs, c->tid);
 		if (!err)
-			err = is_inside ? next_stop(c, PTRACE_SYSCALL, &status) : entry_stop(c, &status);
+			err = is_inside ? next_stop(c, PTRACE_SYSCALL, &status)
+					: early_stop(c, PTRACE_SYSCALL, &status);
 		if (err)
 			break;
 		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8)) {
@@ -500,6 +501,23 @@ int thread_call_do(struct thread_call *c, struct thread_request *r)
 	    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL) == 0)
 		r->child = child;
 	return err;
+}
+
+int thread_call_step(struct thread_call *c, const struct cpu_regs *regs, siginfo_t *si)
+{
+	u64 mask = ~(1ULL << (SIGTRAP - 1));
+	int err = cpu_regs_write(regs, c->tid), status = 0;
+
+	/* The kernel would reset the handler of a SIGTRAP that is blocked. */
+	if (!err && ptrace(PTRACE_SETSIGMASK, c->tid, sizeof(mask), &mask))
+		err = -errno;
+	for (int i = 0; i < MAX_STOPS && !err; i++) {
+		err = early_stop(c, PTRACE_SINGLESTEP, &status);
+		if (err || status >> 16 || WSTOPSIG(status) != SIGSTOP)
+			break;
+		note_signal(c, status);
+	}
+	return !err && ptrace(PTRACE_GETSIGINFO, c->tid, 0, si) ? -errno : err;
 }
 
 int thread_call_end(struct thread_call *c)

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <signal.h>
+
 #include "arch/inject.h"
 
 struct thread_call {
@@ -51,7 +53,8 @@ const char *thread_call_reason(int err);
 
 /*
  * As thread_call_begin(), for a thread that the caller holds in a ptrace stop of any kind, with ptrace options of its
- * own, which stay. A system call that has not begun begins again afterwards. A seccomp filter sees the calls.
+ * own, which stay. A system call that has not begun begins again afterwards. A seccomp filter sees the calls. @insn may
+ * be 0 if only thread_call_step() follows.
  */
 int thread_call_begin_held(struct thread_call *c, pid_t tid, taddr_t insn) __must_check;
 
@@ -87,6 +90,12 @@ int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_AR
  * error of thread_call_make().
  */
 int thread_call_do(struct thread_call *c, struct thread_request *r) __must_check;
+
+/*
+ * Between begin and end of @c: let the thread run one instruction with @regs. *@si: of the signal that stopped it.
+ * 0, -ESRCH, or -ETIME as above.
+ */
+int thread_call_step(struct thread_call *c, const struct cpu_regs *regs, siginfo_t *si) __must_check;
 
 /* Bring the thread back into its stop. 0; -ESRCH if it was killed. */
 int thread_call_end(struct thread_call *c);

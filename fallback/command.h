@@ -22,6 +22,7 @@ enum command_op {
 	COMMAND_RELEASE,  /* pid */
 	COMMAND_REGS,	  /* pid = thread. Answer's data: struct arch_regs */
 	COMMAND_CHECK,	  /* pid */
+	COMMAND_TRY,	  /* pid, start, end */
 	COMMAND_CALL,	  /* pid, data: struct thread_request. Answer's data: the same */
 	COMMAND_CHANGE,	  /* pid; a descriptor may come along */
 	COMMAND_NUMBER,	  /* pid, start = address */

@@ -300,6 +300,11 @@ static int do_check(struct guarded *g)
 	return 0;
 }
 
+static int do_try(struct guarded *g)
+{
+	return tracer_try(g->tracer, g->command.pid, g->command.start, g->command.end);
+}
+
 static int do_change(struct guarded *g)
 {
 	return tracer_change(g->tracer, g->command.pid, g->fd);
@@ -357,6 +362,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_DEPTH] = do_depth,
 	[COMMAND_CHECK] = do_check,
 	[COMMAND_CALL] = do_call,
+	[COMMAND_TRY] = IS_AGENT ? NULL : do_try,
 	[COMMAND_CHANGE] = IS_AGENT ? NULL : do_change,
 	[COMMAND_NUMBER] = IS_AGENT ? NULL : do_number,
 	[COMMAND_SAMPLE] = IS_AGENT ? NULL : do_sample,

@@ -131,6 +131,12 @@ int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs) __must_chec
  */
 int tracer_call(struct tracer *t, pid_t pid, struct thread_request *r) __must_check;
 
+/*
+ * Stop all threads, and have one run into each breakpoint in [@start, @end). -EEXIST: the kernel takes one for a
+ * uprobe. 0 also on a CPU where they differ; -EBUSY: no thread can do it now; -ETIME; or -ESRCH.
+ */
+int tracer_try(struct tracer *t, pid_t pid, taddr_t start, taddr_t end) __must_check;
+
 /* Put the code back and detach. @pid 0: from all processes, and children are no longer followed. */
 void tracer_detach(struct tracer *t, pid_t pid);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lets a thread of a held process carry out a system call, for a snapshot of the process. */
+/* Lets a thread of a held process carry out a system call, for a snapshot of the process, or try breakpoints. */
+#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -55,5 +56,64 @@ int tracer_call(struct tracer *t, pid_t pid, struct thread_request *r)
 	for (struct tracer_thread *th = p->threads; th && p->nr_holds && err == -EBUSY; th = th->next)
 		if (tracer_call_is_free(th))
 			err = tracer_call_by(th, r);
+	return err;
+}
+
+enum {
+	TRACER_CALL_RED_ZONE = 1024, /* bytes below a stack pointer that a program may use */
+	TRACER_CALL_STOP_NS = 500 * 1000 * 1000,
+};
+
+/* Does the breakpoint at @addr stop the thread of @call? */
+static int tracer_call_step_at(const struct cpu *cpu, struct thread_call *call, taddr_t addr)
+{
+	static const u64 no_args[INJECT_ARGS];
+	struct cpu_regs regs = call->regs;
+	siginfo_t si = { 0 };
+	int err;
+
+	inject_call(&regs, addr, 0, no_args);
+	cpu_set(cpu, &regs, CPU_SP, cpu_get(cpu, &regs, CPU_SP) - TRACER_CALL_RED_ZONE);
+	err = thread_call_step(call, &regs, &si);
+	if (err)
+		return err;
+	return si.si_signo == SIGTRAP && si.si_code == SI_KERNEL ? 0 : -EEXIST;
+}
+
+static int tracer_call_try_by(const struct tracer_thread *th, taddr_t start, taddr_t end)
+{
+	const struct tracer_process *p = th->process;
+	struct thread_call call;
+	int err = thread_call_begin_held(&call, th->tid, 0);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < p->places.nr && !err; i++) {
+		taddr_t addr = p->places.list[i].addr;
+
+		if (addr >= start && addr < end)
+			err = tracer_call_step_at(p->cpu, &call, addr);
+	}
+	return thread_call_end(&call) ? -ESRCH : err;
+}
+
+int tracer_try(struct tracer *t, pid_t pid, taddr_t start, taddr_t end)
+{
+	struct tracer_process *p = tracer_find_process(t, pid);
+	int err;
+
+	if (!p)
+		return -ESRCH;
+	/* Uprobes of other CPUs have a breakpoint of their own kind. */
+	if (p->cpu->machine != EM_X86_64)
+		return 0;
+	err = tracer_stop_all(t, p, TRACER_CALL_STOP_NS);
+	if (err == -ESRCH)
+		return err;
+	err = err ? err : -EBUSY;
+	for (struct tracer_thread *th = p->threads; th && err == -EBUSY; th = th->next)
+		if (tracer_call_is_free(th))
+			err = tracer_call_try_by(th, start, end);
+	tracer_unhold(t, p);
 	return err;
 }

@@ -21,12 +21,16 @@ refuses() {
 	refuses 4 'no-such-program' attach no-such-program
 }
 
-@test "bad input: kernel thread (A13)" { refuses 4 'kernel thread' attach 2; }
+@test "bad input: kernel thread (A13)" {
+	refuses 4 'kernel thread' attach 2
+	refuses 4 'kernel thread' scan 2
+}
 
 @test "bad input: zombie (A13)" {
 	"$T/exitcodes" >/dev/null &
 	wait_for gone $!
 	refuses 4 'zombie|ended|no such process' attach $!
+	refuses 4 'zombie|ended|no such process' scan $!
 }
 
 @test "bad input: program missing, not executable" {

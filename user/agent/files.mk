@@ -9,7 +9,7 @@ AGENT_unwind := cfi cfi_exidx cfi_frame cfi_load cfi_pack cfi_parse cfi_program 
 AGENT_heap := block_table budget cover_map heap heap_check heap_fold heap_ignore heap_order heap_pool \
 	heap_read heap_span misuse region_table row_table stacks thread_table timeline trend
 AGENT_source := backlog caps changed_code launch launch_attend launch_call launch_child launch_leave \
-	launch_threads limits placing placing_notes record source_open source_ptrace source_ptrace_watch \
+	launch_threads limits placing placing_notes record source_open source_ptrace source_ptrace_place source_ptrace_watch \
 	tuning
 AGENT_scan := code_file leaks leaks_link leaks_marks page_scan scan_blocks scan_books scan_chunks scan_edges \
 	scan_exit scan_filter scan_glib scan_judge scan_leaf scan_look scan_meaning scan_parts scan_read scan_reason \

@@ -126,7 +126,10 @@ static int count_all(const struct options *o, struct outputs *outs, const struct
 	int status = STATUS_DONE;
 
 	for (size_t i = 0; i < of->nr; i++) {
-		int one = census_process(o, outs, of->pids[i], &of->listed);
+		struct proc_stat stat;
+		int one = target_check(of->pids[i], &stat)
+				  ? STATUS_NO_TARGET
+				  : census_process(o, outs, of->pids[i], &of->listed);
 
 		status = one > status ? one : status;
 	}

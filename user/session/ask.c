@@ -24,7 +24,8 @@ enum {
 	ASK_MAGIC = 0x68656170, /* "heap" */
 	SLOW_MS = 200,
 	STOPPED_MS = 500,
-	LONG_MS = 5000, /* then the user is told whose answer is waited for */
+	LONG_MS = 5000,	  /* then the user is told whose answer is waited for */
+	STUCK_MS = 15000, /* without any work: nobody reads what it writes, or it hangs */
 	MAX_WAITING = 8,
 };
 
@@ -237,17 +238,37 @@ static bool ask_is_stopped(pid_t pid)
 	return pid > 0 && !proc_read_stat(&stat, pid) && (stat.state == 'T' || stat.state == 't');
 }
 
+/* How long process @pid has slept without any work, in looks that are STOPPED_MS apart; @cpu_ns is kept in between. */
+static int ask_idle_ms(pid_t pid, u64 *cpu_ns, int idle_ms)
+{
+	struct proc_stat stat;
+	u64 before_ns = *cpu_ns;
+
+	if (pid <= 0 || proc_read_stat(&stat, pid) || stat.state != 'S')
+		return 0;
+	*cpu_ns = stat.user_ns + stat.system_ns;
+	return *cpu_ns == before_ns ? idle_ms + STOPPED_MS : 0;
+}
+
 /*
- * Wait for an answer, which may take long. After LONG_MS the other heaptap is named. -ETIME: it is stopped, which is
- * logged.
+ * Wait for an answer, which may take long. After LONG_MS the other heaptap is named. -ETIME: it is stopped, or does
+ * nothing, which is logged.
  */
 static int wait_for_reply(int fd)
 {
 	pid_t pid = peer_of(fd);
+	u64 cpu_ns = 0;
+	int idle_ms = 0;
 
 	for (int waited_ms = 0; !wait_readable(fd, STOPPED_MS); waited_ms += STOPPED_MS) {
 		if (waited_ms == LONG_MS)
 			info("waiting for the answer of another heaptap (PID %d)", (int)pid);
+		idle_ms = ask_idle_ms(pid, &cpu_ns, idle_ms);
+		if (idle_ms >= STUCK_MS) {
+			warn("heaptap (PID %d) does not answer (does nobody read its output?): going on without it",
+			     (int)pid);
+			return -ETIME;
+		}
 		/* Perhaps only for a moment. */
 		if (!ask_is_stopped(pid) || wait_readable(fd, STOPPED_MS) || !ask_is_stopped(pid))
 			continue;

@@ -77,6 +77,6 @@ void ask_answer(int fd, struct ask_reply *reply);
 /*
  * Ask each heaptap of this user in turn, until one traces @request->pid. Blocks until it has answered.
  * 0; -ESRCH: no heaptap traces it (*@other: a heaptap of another version is running); -EOPNOTSUPP: one does, with
- * --no-scan; -ETIME: one that was named in a message is stopped, and may trace it; or another -errno.
+ * --no-scan; -ETIME: one that was named in a message is stopped or hangs, and may trace it; or another -errno.
  */
 int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other) __must_check;

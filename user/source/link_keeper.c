@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,18 +54,11 @@ struct kept_link {
 	u32 group;    /* of the request */
 };
 
-/* A file with places of links. */
-struct linked_inode {
-	dev_t dev;
-	ino_t ino;
-};
-
 struct keeper {
 	int fd; /* socket */
 	const struct keeper_places *places;
-	struct kept_link *links;    /* MAX_LINKS, most of them without memory */
-	struct linked_inode *files; /* MAX_LINKS, as many as were needed, none twice */
-	size_t nr, nr_files;
+	struct kept_link *links; /* MAX_LINKS, most of them without memory */
+	size_t nr;
 	int pmu_type;	 /* of uprobes as perf events */
 	u64 return_flag; /* in perf_event_attr.config: a uretprobe */
 };
@@ -91,24 +83,6 @@ static int link_keeper_keep(struct keeper *k, int fd, int event_fd, const struct
 		return -ENOSPC;
 	k->links[k->nr++] =
 		(struct kept_link){ .fd = fd, .event_fd = event_fd, .pid = r->pid, .group = r->group };
-	return 0;
-}
-
-/* Keep the file of @fd open, for all who ask in /proc which files have uprobes: keeper_holds(). 0 or -errno. */
-static int keep_file(struct keeper *k, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return -errno;
-	for (size_t i = 0; i < k->nr_files; i++)
-		if (k->files[i].dev == st.st_dev && k->files[i].ino == st.st_ino)
-			return 0;
-	if (k->nr_files == MAX_LINKS)
-		return -ENOSPC;
-	if (fcntl(fd, F_DUPFD_CLOEXEC, FIRST_LINK_FD) < 0)
-		return -errno;
-	k->files[k->nr_files++] = (struct linked_inode){ st.st_dev, st.st_ino };
 	return 0;
 }
 
@@ -208,13 +182,9 @@ static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_f
 static int link_keeper_add(struct keeper *k, const struct keeper_request *r, const int *fds)
 {
 	char path[32];
-	int err;
 
 	if (fds[0] < 0 || fds[1] < 0 || r->nr > KEEPER_MAX_PLACES)
 		return -EINVAL;
-	err = keep_file(k, fds[1]);
-	if (err)
-		return err;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[1]);
 	return r->is_multi ? add_multi(k, r, fds[0], path) : add_perf(k, r, fds[0], path);
 }
@@ -569,8 +539,7 @@ void keeper_main(int fd, struct keeper_places *places, struct source_state *stat
 					 "/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") &
 				 63);
 	k.links = link_keeper_reserve(MAX_LINKS * sizeof(*k.links));
-	k.files = link_keeper_reserve(MAX_LINKS * sizeof(*k.files));
-	if (k.links == MAP_FAILED || k.files == MAP_FAILED)
+	if (k.links == MAP_FAILED)
 		_exit(1);
 	do
 		serving = link_keeper_serve(&k);

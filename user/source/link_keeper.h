@@ -8,8 +8,7 @@
  * Therefore heaptap itself never holds a link. The keeper creates the links, and they end only when a process that
  * holds them exits: an exiting process takes no more signals.
  *
- * The keeper has the files open that its links are in, for everybody who asks in /proc which files have uprobes of a
- * heaptap. It ignores all signals but SIGKILL, and exits when heaptap closes the socket or dies.
+ * The keeper ignores all signals but SIGKILL, and exits when heaptap closes the socket or dies.
  */
 #pragma once
 

@@ -2,18 +2,13 @@
 /* Looks for troubles that the ptrace source cannot prevent, so that it can report them. */
 #include "user/source/source_ptrace_watch.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
-#include "user/source/link_keeper.h"
-#include "user/target/module.h"
 
 /* Has the kernel made its page for uprobes that were hit? The page stays as long as the memory of the process. */
 static bool has_uprobes(pid_t pid)
@@ -60,66 +55,9 @@ static bool is_trap_blocked(pid_t pid)
 	return false;
 }
 
-static bool source_ptrace_watch_is_mapped(const struct mapping_list *maps, const struct stat *file)
+void trap_watch_begin(struct trap_watch *w, pid_t pid, bool was_running)
 {
-	struct stat st;
-
-	for (size_t i = 0; i < maps->nr; i++) {
-		const struct module *m = maps->maps[i].module;
-
-		if (m && m->fd >= 0 && !fstat(m->fd, &st) && st.st_dev == file->st_dev &&
-		    st.st_ino == file->st_ino)
-			return true;
-	}
-	return false;
-}
-
-/* Has the keeper @pid links in a file of @maps? The keeper has these files open. Yes, if it may not be asked. */
-static bool keeper_holds(pid_t pid, const struct mapping_list *maps)
-{
-	char path[32];
-	struct dirent *e;
-	bool is_held = false;
-	struct stat file;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno != ENOENT;
-	while (!is_held && (e = readdir(dir)))
-		is_held = !fstatat(dirfd(dir), e->d_name, &file, 0) && S_ISREG(file.st_mode) &&
-			  source_ptrace_watch_is_mapped(maps, &file);
-	closedir(dir);
-	return is_held;
-}
-
-/* Does a heaptap hold uprobes, in whatever process, in files of @maps? NULL: in any file. */
-static bool is_keeper_there(const struct mapping_list *maps)
-{
-	auto_free pid_t *pids = NULL;
-	struct proc_stat stat;
-	size_t nr = 0;
-
-	if (proc_all(&pids, &nr))
-		return false;
-	for (size_t i = 0; i < nr; i++)
-		if (!proc_read_stat(&stat, pids[i]) && link_keeper_is(stat.comm) &&
-		    (!maps || keeper_holds(pids[i], maps)))
-			return true;
-	return false;
-}
-
-void trap_watch_begin(struct trap_watch *w, pid_t pid, const struct mapping_list *maps)
-{
-	*w = (struct trap_watch){ .pid = pid, .had_uprobes = has_uprobes(pid) };
-	/* The page was made before. Uprobes on its files that serve other processes would take the breakpoints. */
-	if (w->had_uprobes && is_keeper_there(maps)) {
-		w->is_overlaid = true;
-		warn("ptrace: PID %d: it had uprobes, and a heaptap that runs has some in its files: calls may be "
-		     "missed",
-		     pid);
-	}
+	*w = (struct trap_watch){ .pid = pid, .was_running = was_running, .had_uprobes = has_uprobes(pid) };
 	w->had_handler = has_handler(pid) > 0;
 	if (!w->had_handler || !is_trap_blocked(pid))
 		return;
@@ -178,7 +116,7 @@ void trap_watch_check(struct trap_watch *w, const char *function_of_others)
 
 void trap_watch_new_image(struct trap_watch *w)
 {
-	w->had_uprobes = false;
+	w->was_running = w->had_uprobes = false;
 	w->had_handler = false;
 	w->nr_missed = 0;
 }

@@ -4,10 +4,9 @@
 
 #include "user/lib/types.h"
 
-struct mapping_list;
-
 struct trap_watch {
 	pid_t pid;
+	bool was_running; /* before the trace, with this memory */
 	bool had_uprobes; /* of others, before us */
 	bool is_overlaid; /* uprobes came while we trace: they may have taken calls from our breakpoints */
 	bool had_handler; /* of SIGTRAP, when last looked */
@@ -16,12 +15,11 @@ struct trap_watch {
 };
 
 /*
- * Before the first breakpoint of @pid, whose mappings are @maps; NULL = they are not known. Warns if it has had
- * uprobes, and a heaptap has some in its files: the kernel takes breakpoints at the same places for those. Warns if it
- * has a handler of SIGTRAP and a thread that blocks the signal: the
- * kernel takes the handler away when that thread runs into a breakpoint.
+ * Before the first breakpoint of @pid. @was_running: its memory may have had uprobes. Warns if it has a handler of
+ * SIGTRAP and a thread that blocks the signal: the kernel takes the handler away when that thread runs into a
+ * breakpoint.
  */
-void trap_watch_begin(struct trap_watch *w, pid_t pid, const struct mapping_list *maps);
+void trap_watch_begin(struct trap_watch *w, pid_t pid, bool was_running);
 
 /*
  * To be called now and then. @function_of_others: a probed function where another program has a uprobe, or NULL. Warns

@@ -112,19 +112,24 @@ bool target_is_emulator(const char *exe)
 	return true;
 }
 
+int target_check(pid_t pid, struct proc_stat *stat)
+{
+	struct proc_status status;
+	int err = proc_read_stat(stat, pid);
+
+	if (!err)
+		err = proc_read_status(&status, proc_reader(pid));
+	if (err)
+		return target_refuse(err, pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
+	return check_kind(pid, stat, &status);
+}
+
 /* Fill @t from /proc. Missing permission for exe is no error here: the source of events will fail and report it. */
 static int read_identity(struct target *t)
 {
 	struct proc_stat stat;
-	struct proc_status status;
-	int err;
+	int err = target_check(t->pid, &stat);
 
-	err = proc_read_stat(&stat, t->pid);
-	if (!err)
-		err = proc_read_status(&status, proc_reader(t->pid));
-	if (err)
-		return target_refuse(err, t->pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
-	err = check_kind(t->pid, &stat, &status);
 	if (err)
 		return err;
 

@@ -13,6 +13,7 @@ struct target_allocator {
 	const char *kind;	     /* "glibc", "jemalloc", ..., static */
 };
 
+struct proc_stat;
 struct stack_event;
 
 struct target {
@@ -94,6 +95,12 @@ void target_read_again(struct target *t);
  * order. 0, -ESRCH with one logged line if no process fits, or -errno.
  */
 int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
+
+/*
+ * Can @pid be a target at all? Not a thread, a zombie, a thread of the kernel or heaptap itself: logged. 0, -EINVAL,
+ * -ESRCH, or another -errno. *@stat is filled in.
+ */
+int target_check(pid_t pid, struct proc_stat *stat) __must_check;
 
 /*
  * Is there an allocator that keeps the memory of freed blocks near live ones? glibc gives back blocks with a mapping of

@@ -115,6 +115,32 @@ static void wait_for(pid_t child)
 	must(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
+/* A heaptap that does nothing, as one that waits for the reader of its output, does not hold up a question for ever. */
+static void stuck_one(void)
+{
+	struct ask_request request = { .pid = 22 };
+	struct ask_server *a;
+	struct ask_reply reply;
+	int ready[2];
+	pid_t stuck, two;
+	bool other;
+	char c;
+
+	must(!pipe(ready));
+	stuck = fork();
+	if (!stuck) {
+		must(!ask_open(&a) && write(ready[1], "x", 1) == 1);
+		for (;;)
+			pause();
+	}
+	must(read(ready[0], &c, 1) == 1);
+	must(ask_send(&request, &reply, &other) == -ETIME && !other);
+	two = start_server(22, 1);
+	must(ask_send(&request, &reply, &other) == 0 && reply.status == ASK_DONE);
+	wait_for(two);
+	must(!kill(stuck, SIGKILL) && waitpid(stuck, NULL, 0) == stuck);
+}
+
 static void right_one(void)
 {
 	pid_t one = start_server(11, 1), two = start_server(22, 1), three = start_server(33, 1);
@@ -186,6 +212,12 @@ static void test_right_one(void **state)
 	as_user(right_one);
 }
 
+static void test_stuck_one(void **state)
+{
+	(void)state;
+	as_user(stuck_one);
+}
+
 static void test_killed(void **state)
 {
 	(void)state;
@@ -208,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_right_one, begin, end),
+		cmocka_unit_test_setup_teardown(test_stuck_one, begin, end),
 		cmocka_unit_test_setup_teardown(test_killed, begin, end),
 		cmocka_unit_test_setup_teardown(test_open_folder, begin, end),
 		cmocka_unit_test_setup_teardown(test_nobody, begin, end),
