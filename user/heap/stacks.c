@@ -195,7 +195,7 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev, const s
 	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 	struct stack_slot slot = { .id = ev->id,
 				   .check = check_of(ev, nr_frames),
-				   .pid = ev->h.pid & ~(7U << 29) };
+				   .pid = IS_AGENT ? 0 : ev->h.pid & ~(7U << 29) };
 	struct stack *stack;
 	u32 known;
 	int err;
