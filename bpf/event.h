@@ -116,6 +116,7 @@ enum note_what {
 	NOTE_ALLOC,	 /* a pool hands out a block */
 	NOTE_FREE,	 /* a pool takes a block back */
 	NOTE_LEAK_CHECK, /* a report with leak verdicts */
+	NOTE_EXEC,	 /* the process calls execve(), and gets a verdict before */
 	NOTE_IGNORE,	 /* a block is no leak: __lsan_ignore_object() */
 	NOTE_DISABLE,	 /* nor are those that the thread allocates from here on: __lsan_disable() */
 	NOTE_ENABLE,	 /* ends one NOTE_DISABLE */
@@ -129,8 +130,9 @@ struct note_event {
 	u64 time_ns; /* CLOCK_MONOTONIC */
 	u64 what;    /* enum note_what */
 	union {
-		char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
-		u64 addr;		    /* of NOTE_IGNORE */
+		/* Of a mark, or of the file of NOTE_EXEC, cut; "" = it could not be read. */
+		char name[NOTE_NAME_BYTES];
+		u64 addr; /* of NOTE_IGNORE */
 	};
 };
 _Static_assert(sizeof(struct event_header) == 16 && sizeof(struct heap_event) == 56, "wire format");

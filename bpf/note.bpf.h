@@ -75,7 +75,7 @@ static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, 
 static __always_inline void note_send(struct pt_regs *ctx, const struct inflight *t,
 				      const struct note_probe *n)
 {
-	bool is_check = n->what == NOTE_LEAK_CHECK;
+	bool is_check = note_waits(n->what);
 	struct note_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 	struct process_state *process;
 
@@ -86,7 +86,7 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 		return;
 	}
 	__builtin_memcpy(out->name, n->name, sizeof(out->name));
-	if (n->what == NOTE_MARK && !n->name[0] &&
+	if ((n->what == NOTE_MARK || n->what == NOTE_EXEC) && !n->name[0] &&
 	    bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)note_arg(ctx, &n->args[0])) < 0)
 		out->name[0] = '\0';
 	if (n->what == NOTE_IGNORE)
@@ -104,6 +104,17 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 		stop_thread();
 }
 
+/* A child in the memory of the process, or a copy of its parent that has executed nothing yet, gets no verdict. */
+static __always_inline bool note_is_wanted(const struct inflight *t, const struct note_probe *n)
+{
+	const struct process_state *process;
+
+	if (n->what != NOTE_EXEC)
+		return true;
+	process = process_of(t->pid);
+	return process && t->pid == (u32)(current_ids() >> 32) && (!process->is_followed || process->comm[0]);
+}
+
 static __always_inline int note_at(struct pt_regs *ctx, bool has_loop)
 {
 	u64 cookie = probe_cookie(ctx);
@@ -111,7 +122,7 @@ static __always_inline int note_at(struct pt_regs *ctx, bool has_loop)
 	struct inflight *t = thread_any(cookie);
 	const struct note_probe *n = bpf_map_lookup_elem(&notes, &index);
 
-	if (!t || !n)
+	if (!t || !n || !note_is_wanted(t, n))
 		return 0;
 	if (n->what != NOTE_ALLOC && n->what != NOTE_FREE)
 		note_send(ctx, t, n);

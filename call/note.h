@@ -32,3 +32,9 @@ struct note_probe {
 	struct note_arg args[NOTE_MAX_ARGS];
 	char name[NOTE_NAME_BYTES]; /* of a mark without arguments; "" = the first argument points to it */
 };
+
+/* Does a thread at a marker for @what, an enum note_what, wait for a verdict? */
+static inline bool note_waits(u64 what)
+{
+	return what == NOTE_LEAK_CHECK || what == NOTE_EXEC;
+}

@@ -94,7 +94,7 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = (u32)p->pid, .tid = (u32)th->tid } };
 	bool is_sent;
 
-	if (!n || p->calls == CALLS_NOT_YET)
+	if (!n || p->calls == CALLS_NOT_YET || (!IS_AGENT && n->what == NOTE_EXEC && th->role != ROLE_MEMBER))
 		return;
 	if (n->what == NOTE_ALLOC || n->what == NOTE_FREE) {
 		if (p->calls == CALLS_SEEN)
@@ -106,11 +106,11 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 	if (!IS_AGENT)
 		ev.h.call_number = tracer_read_number(p);
 	memcpy(ev.name, n->name, sizeof(ev.name));
-	if (n->what == NOTE_MARK && !n->name[0])
+	if ((n->what == NOTE_MARK || (!IS_AGENT && n->what == NOTE_EXEC)) && !n->name[0])
 		tracer_note_read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);
 	if (n->what == NOTE_IGNORE)
 		ev.addr = read_arg(t, p->cpu, &n->args[0]);
-	if (n->what == NOTE_LEAK_CHECK)
+	if (note_waits(n->what))
 		is_sent = tracer_send_urgent(t, th, &ev, sizeof(ev));
 	else
 		is_sent = t->host.record && t->host.record(t->host.ctx, &ev, sizeof(ev), false);

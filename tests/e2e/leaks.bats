@@ -598,10 +598,49 @@ run_copied_by() {
 	ended "$PID" 3
 }
 
+# lost_before_exec: the first process has lost all that it lost before its exec, and nothing else
+lost_before_exec() {
+	nothing_lost
+	jq -e '.processes[0].scan.definite == { blocks: 4, bytes: 350 }' "$report"
+}
+
+# bats test_tags=core,ptrace,inline
+@test "leaks: a program has a verdict before exec replaces it, and its successor has one" {
+	traced -f -- "$T/exec_leak" "$T/leak"
+	lost_before_exec
+	jq -e '.processes | length == 2 and .[0].replaced and .[1].scan != null' "$report"
+	traced -f -- "$T/exec_leak" -t "$T/exec_leak" "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	lost_before_exec
+	jq -e '.processes[1].scan.definite.blocks == 4' "$report"
+	# Blocks that are gone fail no rule.
+	traced -f --fail-on leaks -- "$T/exec_leak" "$T/nothing"
+	[ "$status" -eq 0 ]
+}
+
+# The verdicts of exec calls that fail are none of the end.
 # bats test_tags=ptrace,inline
-@test "leaks: the process replaced by exec has no verdict, the new program has one" {
-	traced -- "$T/exec" "$T/leak"
-	jq -e '.processes[-1].scan != null' "$report"
+@test "leaks: exec calls that fail, and those of children, change no verdict of the process" {
+	local kind
+	for kind in -c -v; do
+		traced -f -- "$T/exec_leak" "$kind" "$T/exec_leak" "$T/exitcodes" exit 0
+		[ "$status" -eq 0 ]
+		nothing_lost
+		jq -e '[.processes[] | select(.comm == "exec_leak") | .scan.definite.blocks] == [4, 4]' "$report"
+	done
+}
+
+# bats test_tags=ptrace,inline
+@test "leaks: without --follow, exec calls of children change no verdict; BPF alone gives none before an exec" {
+	traced -- "$T/exec_leak" -c "$T/exitcodes" exit 0
+	lost_before_exec
+	traced -- "$T/exec_leak" -v "$T/exitcodes" exit 0
+	jq -e '.processes[0].totals.allocs == 6 and .processes[0].lost.other == 0' "$report"
+	traced -- "$T/exec_leak" "$T/leak"
+	case ${HEAPTAP_BACKEND:-bpf} in
+	inline | ptrace) lost_before_exec ;;
+	*) jq -e '.processes[0].notes == ["no leak verdict: it became another program"]' "$report" ;;
+	esac
 }
 
 # ---- suppressions, findings ----
@@ -750,7 +789,7 @@ lost_by_known() {
 	"$HEAPTAP" run -q -o "$text" -- bash -c "exec bash -c 'exec \"$T/leak_kinds\"'" >/dev/null
 	unbroken <"$text" | grep -q '^leaks 1,442 B in 10 blocks, and with them 848 B in 13, the largest part from sharing_head (leak_kinds.c:[0-9]*) leak_kinds (pid '
 	[ "$(grep -c '^#1 ' "$text")" -eq 1 ]
-	tail -3 "$text" | head -1 | grep -q '^2 programs that became another one (no verdict); -v has their details$'
+	tail -3 "$text" | head -1 | grep -q '^2 programs that became another one; -v has their details$'
 	"$HEAPTAP" run -q --force -v -o "$text" -- bash -c "exec '$T/leak_kinds'" >/dev/null
 	[ "$(grep -c '^#1 ' "$text")" -eq 2 ]
 	"$HEAPTAP" run -q --force -f -o "$text" -- bash -c "'$T/leak_kinds'; '$T/nothing'; true" >/dev/null

@@ -53,7 +53,7 @@ same_reports() {
 @test "ptrace: same reports as by BPF: libraries that come and go, code chosen at run time, exec" {
 	same_reports -- "$T/dlopen" "$T/plug_leak.so" "$T/plug_own.so"
 	same_reports --alloc malloc=my_alloc,free=my_free -- "$T/ifunc"
-	same_reports -- "$T/exec" "$T/exec" "$T/leak"
+	same_reports -f -- "$T/exec" "$T/exec" "$T/leak"
 	same_reports -- "$T/stack_dlopen"
 }
 

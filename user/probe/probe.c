@@ -162,15 +162,20 @@ static void see_place(struct finder *f, const struct elf_symbol *sym)
 		list->leak_checks[1] = sym->value;
 }
 
-/* Functions of LeakSanitizer by which the program says what is no leak. */
-static void see_ignore(struct probe_list *list, const struct elf_symbol *sym)
+/* Functions that are markers: those of LeakSanitizer by which the program says what is no leak, and execve(). */
+static void see_marked(const struct finder *f, const struct elf_symbol *sym)
 {
-	static const char *const names[] = { "__lsan_ignore_object", "__lsan_disable", "__lsan_enable" };
+	/* clang-format off */
+	static const char *const names[] = { "__lsan_ignore_object", "__lsan_disable", "__lsan_enable",
+					     OF_HOST("execve") };
+	/* clang-format on */
+	bool may_be = !strncmp(sym->name, "__lsan_", 7) ||
+		      (!IS_AGENT && f->options->wants_exec && *sym->name == 'e');
 
-	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(list->ignores), "a place for each");
-	for (size_t i = 0; !strncmp(sym->name, "__lsan_", 7) && i < ARRAY_SIZE(names); i++)
+	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(f->list->marked), "a place for each");
+	for (size_t i = 0; may_be && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(sym->name, names[i]))
-			list->ignores[i] = sym->value;
+			f->list->marked[i] = sym->value;
 }
 
 /* A function whose name means something here, whether it allocates or not. */
@@ -193,7 +198,7 @@ static void see_named(struct finder *f, const struct elf_symbol *sym)
 	}
 	if ((IS_AGENT || f->options->wants_exits) && sym->type == STT_FUNC)
 		see_place(f, sym);
-	see_ignore(f->list, sym);
+	see_marked(f, sym);
 }
 
 /* Nearly all names of large libraries are those of C++: two of the standard library mean something here. */

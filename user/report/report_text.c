@@ -564,10 +564,8 @@ static int text_processes(struct text *t, const struct report_process *const *or
 		fprintf(t->out, "\n%zu more process%s (-n 0 shows all)\n", nr_more, nr_more == 1 ? "" : "es");
 	if (!nr_folded)
 		return err;
-	fprintf(t->out,
-		IS_AGENT ? "\n%zu program%s that became another one; -v has %s details\n"
-			 : "\n%zu program%s that became another one (no verdict); -v has %s details\n",
-		nr_folded, plural(nr_folded), nr_folded == 1 ? "its" : "their");
+	fprintf(t->out, "\n%zu program%s that became another one; -v has %s details\n", nr_folded,
+		plural(nr_folded), nr_folded == 1 ? "its" : "their");
 	for (size_t i = 0; i < t->report->nr_processes && t->is_one; i++) {
 		if (!is_folded(t->report, order[i]))
 			continue;

@@ -6,12 +6,16 @@ struct launch;
 struct launch_hooks;
 struct process;
 struct session;
+struct session_stopper;
 
 /*
  * With wants_end of the source: call hooks->exiting of each process that the source holds at its end, and let it end.
  * Those that call _exit() and wait there for a moment join *@l (launch_await_end()), which calls it.
  */
 void session_await_ends(struct session *s, struct launch **l, const struct launch_hooks *hooks);
+
+/* Find verdicts on processes that are at execve(). @stopper as in session_scan(). */
+void session_scan_executing(struct session *s, const struct session_stopper *stopper);
 
 /* @p has a new verdict: remember it. */
 void session_note_verdict(struct process *p);

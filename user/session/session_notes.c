@@ -4,12 +4,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/session/control.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
@@ -65,21 +69,45 @@ static void on_leak_check(struct session *s, struct process *p, const struct not
 	s->wants_check = true;
 }
 
+/* Is there a file @name for @p? Shells try all directories of $PATH. A name that was cut may be any. */
+static bool session_notes_has_file(const struct process *p, const char name[NOTE_NAME_BYTES])
+{
+	char path[NOTE_NAME_BYTES + 32];
+	struct stat st;
+
+	if (!*name || strnlen(name, NOTE_NAME_BYTES) >= NOTE_NAME_BYTES - 1)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", p->target->pid, *name == '/' ? "root" : "cwd", name);
+	return !lstat(path, &st);
+}
+
+/* A copy is judged as its parent. A process that nobody stops is another program by now. */
+static void session_notes_on_exec(struct session *s, struct process *p, const struct note_event *ev)
+{
+	bool waits = !IS_AGENT && p->origin != PROCESS_COPY &&
+		     (s->ops->tracer || proc_is_our_tracee(p->target->pid));
+
+	s->has_exec = !IS_AGENT;
+	p->exec = waits && session_notes_has_file(p, ev->name) ? PROCESS_EXECUTES : PROCESS_STAYS;
+}
+
 void session_check(struct session *s, const struct session_stopper *stopper)
 {
 	struct source *source;
 	const struct source_tracer *tracer = session_tracer(s, &source);
 	const char *before;
 
-	if (!s->wants_check)
+	if (!s->wants_check && !s->has_exec)
 		return;
 	before = control_doing(s->control, "with a leak verdict");
-	if (s->options->scan != SCAN_NEVER)
+	if (!IS_AGENT && s->has_exec)
+		session_scan_executing(s, stopper);
+	if (s->wants_check && s->options->scan != SCAN_NEVER)
 		session_scan(s, stopper, false);
-	/* Threads that have come to a marker meanwhile waited there, too. */
-	s->wants_check = false;
-	if (session_report(s))
+	if (s->wants_check && session_report(s))
 		debug("%s: report not written", s->options->command);
+	/* Threads that have come to a marker meanwhile waited there, too. */
+	s->wants_check = s->has_exec = false;
 	if (tracer && tracer->checked)
 		tracer->checked(source);
 	control_doing(s->control, before);
@@ -150,6 +178,7 @@ static void (*const takers[NR_NOTES])(struct session *s, struct process *p, cons
 	[NOTE_RESUME] = on_resume,	     [NOTE_LEAK_CHECK] = on_leak_check,
 	[NOTE_IGNORE] = on_ignore,	     [NOTE_DISABLE] = on_disable,
 	[NOTE_ENABLE] = on_enable,	     [NOTE_THREAD] = session_notes_on_thread,
+	[NOTE_EXEC] = session_notes_on_exec,
 };
 
 int session_note(struct session *s, struct process *p, const struct event_header *rec)

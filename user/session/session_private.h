@@ -65,8 +65,8 @@ struct session {
 	u64 nr_strays, nr_allocs, nr_chosen; /* of unknown processes; entered, of all; session_chosen() */
 	u64 nr_marks, nr_late_marks; /* of programs, with a name; left out ones behind the end of the span */
 	struct report_marks marks;   /* for reports */
-	/* A leak check is asked for; a thread waits for a record put aside; --start-paused is over for all; */
-	bool wants_check, is_awaited, is_resumed, has_dropped_losses; /* session_has_losses() */
+	/* A leak check is asked for, a thread is at execve(), or waits for a record; --start-paused is over for all; */
+	bool wants_check, has_exec, is_awaited, is_resumed, has_dropped_losses; /* session_has_losses() */
 };
 
 /* The time now by the clock of the records, which may be that of another machine. */

@@ -24,6 +24,13 @@ enum process_origin {
 	PROCESS_IMAGE, /* empty: a program that it executed, or that another process of its PID did */
 };
 
+/* A process at execve(), from its call on; a call that fails changes nothing. */
+enum process_exec {
+	PROCESS_STAYS,
+	PROCESS_EXECUTES, /* it waits for a verdict */
+	PROCESS_JUDGED,	  /* it has one */
+};
+
 /* The losses of a process, from several views. */
 struct process_losses {
 	struct losses now;	  /* of this image: session_read_losses() */
@@ -48,6 +55,7 @@ struct process_losses {
 struct process {
 	enum process_life life;
 	enum process_origin origin;
+	enum process_exec exec;
 	struct target *target;		  /* owned */
 	struct heap *heap;		  /* owned */
 	const struct stack_table *stacks; /* of the session; NULL = not needed */

@@ -122,10 +122,12 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	    trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
+	/* exec() frees all memory of the old program: what that has lost fails no rule. */
+	if (p->life == PROCESS_REPLACED)
+		return;
 	if (!p->leaks || !p->leaks->has_verdict || p->target->half_watched ||
 	    (!IS_AGENT && process_saw_few(p) && !*p->leaks->books.allocator)) {
-		/* exec() frees all memory of the old program: no leak is possible. */
-		f->nr_unjudged += p->life != PROCESS_REPLACED;
+		f->nr_unjudged++;
 		return;
 	}
 	/* Books have blocks from before an attach, too: those count by --older-blocks. */

@@ -477,6 +477,20 @@ void session_scan_one(struct session *s, pid_t pid)
 	scan_and_record(s, p, &o);
 }
 
+void session_scan_executing(struct session *s, const struct session_stopper *stopper)
+{
+	struct session_scan_options o = { .stopper = stopper };
+
+	for (size_t i = 0; i < s->nr_processes && !session_has_span(s); i++) {
+		struct process *p = s->processes[i];
+
+		if (p->exec != PROCESS_EXECUTES || process_is_over(p) || p->has_last_verdict)
+			continue;
+		p->exec = PROCESS_JUDGED;
+		scan_and_record(s, p, &o);
+	}
+}
+
 void session_scan_exiting(struct session *s, pid_t pid)
 {
 	struct session_scan_options o = { .is_stopped = true };

@@ -119,20 +119,20 @@ static const char *first_argument(u16 machine)
 	return NULL;
 }
 
-/* The functions of LeakSanitizer that say what is no leak: markers at their first instructions. */
-static void add_ignores(struct probed_file *f, const struct elf *elf)
+/* Functions of LeakSanitizer that say what is no leak, and execve(): markers at their first instructions. */
+static void add_marked(struct probed_file *f, const struct elf *elf)
 {
-	static const u8 kinds[] = { NOTE_IGNORE, NOTE_DISABLE, NOTE_ENABLE };
+	static const u8 kinds[] = { NOTE_IGNORE, NOTE_DISABLE, NOTE_ENABLE, OF_HOST(NOTE_EXEC) };
 	const char *arg = first_argument(elf->machine);
 
 	for (size_t i = 0; arg && i < ARRAY_SIZE(kinds); i++) {
 		struct note_probe *n = &f->notes[f->nr_notes];
 
-		if (!f->list.ignores[i])
+		if (!f->list.marked[i])
 			continue;
 		*n = (struct note_probe){ .what = kinds[i], .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
 		note_arg_parse(&n->args[0], elf->machine, arg);
-		f->note_places[f->nr_notes++] = f->list.ignores[i];
+		f->note_places[f->nr_notes++] = f->list.marked[i];
 	}
 }
 
@@ -183,23 +183,26 @@ static void warn_silent(const struct placing *p, const struct note_list *list, c
 
 int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf, const char *path)
 {
-	const u64 *ignores = f->list.ignores;
+	const size_t nr_marked = ARRAY_SIZE(f->list.marked);
 	struct note_list list;
+	bool is_any = false;
 	size_t nr_bad;
 	int err = notes_read(&list, elf, placing_notes_is_wanted, p);
 
 	if (err)
 		return err;
 	nr_bad = list.nr_damaged + list.nr_more;
-	if (!list.nr && !nr_bad && !ignores[0] && !ignores[1] && !ignores[2])
+	for (size_t i = 0; i < nr_marked; i++)
+		is_any |= f->list.marked[i] != 0;
+	if (!list.nr && !nr_bad && !is_any)
 		return 0;
-	f->notes = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->notes));
-	f->note_places = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->note_places));
-	f->note_semaphores = IS_AGENT ? NULL : calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(u64));
+	f->notes = calloc(list.nr + nr_marked, sizeof(*f->notes));
+	f->note_places = calloc(list.nr + nr_marked, sizeof(*f->note_places));
+	f->note_semaphores = IS_AGENT ? NULL : calloc(list.nr + nr_marked, sizeof(u64));
 	err = f->notes && f->note_places && (IS_AGENT || f->note_semaphores) ? 0 : -ENOMEM;
 	if (!err) {
 		nr_bad += placing_notes_choose(p, f, &list, elf);
-		add_ignores(f, elf);
+		add_marked(f, elf);
 	}
 	if (!err && p->nr_notes + f->nr_notes > p->ops->max_probes)
 		err = -ENOSPC;

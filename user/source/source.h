@@ -37,7 +37,7 @@ struct source_options {
 	bool begins_by_bpf; /* inline: BPF sees the calls of a process until put_code(), */
 	u32 max_cost; /* but where that would take more than so many thousandths of its CPU time; 0 = no limit */
 	bool wants_end;	      /* say that a process is about to end: EVENT_ENDING, if that is possible */
-	bool stops_at_checks; /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
+	bool stops_at_checks; /* a thread at HEAPTAP_LEAK_CHECK, or at execve(), waits for checked() */
 	u32 max_followed;     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit, *const *usdt, *const *chosen; /* as in struct source_choice */

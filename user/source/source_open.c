@@ -206,6 +206,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		/* The bytes of an operator are those of the malloc inside it. */
 		.probes = { .want_mmap = c->want_mmap,
 			    .want_cpp = !c->no_cpp,
+			    .wants_exec = c->wants_exec,
 			    .only_workers = !IS_AGENT && c->sample_bytes,
 			    .only_sampler = !IS_AGENT && c->tells_samples },
 	};

@@ -45,6 +45,7 @@ struct source_choice {
 	bool joins_later;     /* it becomes that of those that get code, in session_put_code() */
 	bool wants_end;	      /* the caller looks at processes that are about to end: session_await_ends() */
 	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
+	bool wants_exec;      /* it also finds a verdict before a process executes a program */
 	const char *const *chosen; /* names of programs to trace from their exec on; or NULL; BPF only */
 	const char *const *usdt;   /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */
 	const char *const *omit;   /* no probes in these files; NULL-terminated, or NULL */

@@ -504,7 +504,7 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 		err = err ? err : noted;
 		if (source_waits_at(kind) || (has_taker(s) && kind == EVENT_LOSSES && h->flags & EVENT_TWIN))
 			take_change(s, pid, sink->is_aside);
-		if (kind == EVENT_NOTE && ((const struct note_event *)h)->what == NOTE_LEAK_CHECK)
+		if (kind == EVENT_NOTE && note_waits(((const struct note_event *)h)->what))
 			begin_check(s, pid);
 		nr++;
 	}

@@ -494,7 +494,7 @@ static void several_processes(void **state)
 	write_report(report_text);
 	has("  heaptap     4 events, 8 ms of CPU time, 2 ms for an event, 0.8 % of a CPU\n");
 	starts("no leak verdict: the memory was not searched");
-	has("\n1 program that became another one (no verdict); -v has its details\n"
+	has("\n1 program that became another one; -v has its details\n"
 	    "     1234  prog              100.6 KiB in 4 blocks\n");
 	lacks("prog (pid 1234)");
 	report.options.verbose = true;
