@@ -371,7 +371,7 @@ check-style: check-headers       ## layers, sizes, names, spelling
 
 # Each header compiles alone. One that a source includes first has been tried by its compilation. call/life.h needs the adaptor
 # of the file that includes it.
-INCLUDED_FIRST = $(shell awk 'FNR == 1 { n = 0 } /^\#include/ && !n++ { split($$0, part, "\""); print part[2] }' $(LIB_SRCS))
+INCLUDED_FIRST = $(shell awk 'FNR == 1 { n = 0 } /^.include/ && !n++ { split($$0, part, "\""); print part[2] }' $(LIB_SRCS))
 check-headers:
 	$(Q)for h in $(filter-out call/life.h call/sample.h $(INCLUDED_FIRST),$(wildcard user/*/*.h arch/*.h fallback/*.h call/*.h)); do \
 		$(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done

@@ -11,7 +11,7 @@ AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
 include user/agent/files.mk
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
-AGENT_OPT   := -std=gnu11 -Oz -fno-jump-tables -flto=auto -flto-partition=none -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
+AGENT_OPT   := -std=gnu11 -Oz -fno-jump-tables -fno-caller-saves -fno-move-loop-invariants -flto=auto -flto-partition=none -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
 AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DIS_AGENT=true $(if $(SERVE_ONLY),-DIS_SERVE_ONLY=true) -DWITHOUT_CAPSTONE -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \

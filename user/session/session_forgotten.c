@@ -73,7 +73,7 @@ void session_forget_unused(struct session *s)
 		pids[i] = (u32)s->processes[i]->target->pid;
 	qsort(pids, s->nr_processes, sizeof(*pids), session_forgotten_compare);
 	session_forget_stacks(s, pids);
-	/* Those of another machine have numbers there. */
+	/* Files of another machine have numbers there. */
 	if (s->ops->keep_files && !session_told(s))
 		session_forget_files(s, pids);
 }

@@ -68,7 +68,7 @@ struct maps_reading {
 	bool ends_in_copy; /* the last one of maps */
 };
 
-/* So many files are many where @nr of them are in use: then a look for others costs little. */
+/* The number of files from which on a look for unused ones is worth it, where @nr are in use. */
 static size_t module_table_crowd(const struct module_table *t, size_t nr)
 {
 	size_t least = t->max_fds / 2 < MIN_CROWD ? t->max_fds / 2 : MIN_CROWD;

@@ -516,12 +516,14 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),	 TEST(test_operator),	   TEST(test_ret),
-		TEST(test_threads),	 TEST(test_no_place),	   TEST(test_all_places),
-		TEST(test_late_places),	 TEST(test_signals),	   TEST(test_longjmp),
-		TEST(test_full),	 TEST(test_no_counter),	   TEST(test_off),
-		TEST(test_crowded_keys), TEST(test_full_by_stack), TEST(test_overwritten),
-		TEST(test_crowded_keys), TEST(test_full_by_stack), TEST(test_overwritten_wait),
+		TEST(test_calls),	 TEST(test_operator),
+		TEST(test_ret),		 TEST(test_threads),
+		TEST(test_no_place),	 TEST(test_all_places),
+		TEST(test_late_places),	 TEST(test_signals),
+		TEST(test_longjmp),	 TEST(test_full),
+		TEST(test_no_counter),	 TEST(test_off),
+		TEST(test_crowded_keys), TEST(test_full_by_stack),
+		TEST(test_overwritten),	 TEST(test_overwritten_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
