@@ -79,12 +79,26 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 	[ "$status" -eq 0 ]
 	if sees_sharers; then # nothing is unseen
 		as_told
-		is '.notes | length' 0
+		is '.notes | map(select(test("shared"))) | length' 0
 		return
 	fi
 	jq -e '.processes[0].notes[] | test("1 process shared its memory")' "$report"
 	is .scan.definite.blocks 0
 	is .scan.unsure.blocks 1
+}
+
+# bats test_tags=ptrace,inline
+@test "follow: without it, a note and the line of --fail-on say that there were children" {
+	by_connect && skip "serve does not look for children"
+	traced --fail-on errors -- "$T/fork"
+	[ "$status" -eq 0 ]
+	is '.notes | map(select(test("children: their calls are not seen"))) | length' 1
+	grep -q 'passed: 0 wrong releases (--fail-on errors); children were not watched (--follow)$' "$err"
+	traced --fail-on errors -- "$T/leak"
+	is '.notes | length' 0
+	grep -q 'passed: 0 wrong releases (--fail-on errors)$' "$err"
+	traced -f -- "$T/fork"
+	jq -e '[.processes[].notes[]? | select(test("children"))] == []' "$report"
 }
 
 @test "follow: a shell script, all its programs (A14, A16)" {

@@ -11,6 +11,7 @@
 #include "user/lib/log.h"
 #include "user/session/session.h"
 #include "user/session/session_code.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_live.h"
 
 /* The kernel gives a traced program the privilege of its file only if the tracer has that, too. */
@@ -132,6 +133,7 @@ static void tracees_on_exiting(void *ctx, pid_t pid, int status)
 		return;
 	/* Read its mappings once more, because names are looked up after its end. */
 	session_update(t->session, pid);
+	session_look_at_children(t->session, pid);
 	if (t->options->scan != SCAN_NEVER)
 		session_scan_exiting(t->session, pid);
 }

@@ -74,8 +74,9 @@ static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size
 }
 
 /*
- * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 14 and 15 CPU time, 20
- * threads, 22 start time, 28 start of the stack, 52 status. sscanf() would add 11 KiB to the agent.
+ * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 11 page faults of
+ * children that have ended, 14 and 15 CPU time, 20 threads, 22 start time, 28 start of the stack, 52 status. sscanf()
+ * would add 11 KiB to the agent.
  */
 static bool parse_stat_fields(const char *text, struct proc_stat *out)
 {
@@ -98,6 +99,7 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	out->ppid = (pid_t)fields[4];
 	out->is_kernel_thread = fields[9] & PF_KERNEL_THREAD;
 	out->is_kernel_worker = fields[9] & PF_WORKER;
+	out->has_waited = fields[11] != 0;
 	out->user_ns = fields[14] * tick_ns;
 	out->system_ns = fields[15] * tick_ns;
 	out->nr_threads = (u32)fields[20];
@@ -305,6 +307,22 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *nr)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	return read_numbers(path, tids, nr);
+}
+
+bool proc_has_child(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	char name[PROC_PATH_SIZE / 2], first[16];
+	size_t nr = 0;
+
+	if (proc_threads(pid, &tids, &nr))
+		return false;
+	for (size_t i = 0; i < nr && i < 64; i++) {
+		snprintf(name, sizeof(name), "task/%d/children", tids[i]);
+		if (read_pid_file(pid, name, first, sizeof(first)) > 0)
+			return true;
+	}
+	return false;
 }
 
 pid_t proc_reader(pid_t pid)

@@ -20,6 +20,7 @@ struct proc_stat {
 	bool is_kernel_thread;
 	bool is_kernel_worker; /* a thread of a program that runs the kernel's code only, as those of io_uring do */
 	u32 nr_threads;	       /* alive; the main thread counts even if it is a zombie */
+	bool has_waited; /* for children that have ended */
 	u64 user_ns,
 		system_ns; /* CPU time in the program and in the kernel, of all threads; in clock ticks' steps */
 	u64 start_time;	   /* clock ticks since boot */
@@ -74,6 +75,9 @@ pid_t proc_reader(pid_t pid);
  * the times of all threads.
  */
 bool proc_thread_has_ended(pid_t pid, pid_t tid);
+
+/* Does @pid have a child, of one of its first 64 threads? False where the kernel lacks CONFIG_PROC_CHILDREN. */
+bool proc_has_child(pid_t pid);
 
 /* The CPU that thread @tid of @pid runs on, or ran on last; -1 if unknown. */
 int proc_thread_cpu(pid_t pid, pid_t tid);

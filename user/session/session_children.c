@@ -7,9 +7,11 @@
 #include "user/heap/heap.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/scan/snapshot_price.h"
 #include "user/session/session_process.h"
 #include "user/stream/recorder.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_forward.h"
 #include "user/session/session_heap.h"
 #include "user/session/session_private.h"
@@ -202,6 +204,19 @@ void session_born(struct session *s, pid_t pid)
 		return;
 	p->lost.nr_unplaced++;
 	warn("PID %d: a child that cannot be followed until it executes a program: %s", pid, strerror(-err));
+}
+
+void session_look_at_children(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, (u32)pid);
+	struct proc_stat stat;
+
+	if (IS_AGENT || !p || p->has_children || process_is_over(p) || s->options->source.max_followed ||
+	    session_told(s) || s->is_replayed)
+		return;
+	/* A child that a verdict has made, as a copy of the process, was waited for, too. */
+	p->has_children = proc_has_child(pid) || (p->target->is_started && !p->is_judged &&
+						  !proc_read_stat(&stat, pid) && stat.has_waited);
 }
 
 void session_name(struct session *s, struct process *image)

@@ -25,6 +25,7 @@ struct session_found {
 	size_t nr_unjudged; /* processes without a verdict */
 	size_t nr_unwatched; /* processes in which nothing could be watched */
 	size_t nr_rested;    /* process_saw_few() */
+	size_t nr_parents;   /* processes with children whose calls nobody sees */
 };
 
 /* Add the findings in @p, whose suppressions were applied, to @f. */

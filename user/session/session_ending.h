@@ -2,6 +2,8 @@
 /* The end of a process: the last moment for a verdict, and interpreters that drop their objects before it. */
 #pragma once
 
+#include <sys/types.h>
+
 struct launch;
 struct launch_hooks;
 struct process;
@@ -16,6 +18,9 @@ void session_await_ends(struct session *s, struct launch **l, const struct launc
 
 /* Find verdicts on processes that are at execve(). @stopper as in session_scan(). */
 void session_scan_executing(struct session *s, const struct session_stopper *stopper);
+
+/* Before the end of @pid, and before reports: does it have children that nothing follows? A note says so then. */
+void session_look_at_children(struct session *s, pid_t pid);
 
 /* @p has a new verdict: remember it. */
 void session_note_verdict(struct process *p);

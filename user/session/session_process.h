@@ -84,6 +84,7 @@ struct process {
 	size_t parent;			   /* its number in the session, from 1 on; 0 = not known */
 	u32 new_parent;			   /* while processes are dropped */
 	u64 nr_unlisted;		   /* programs of children that ended before they were looked at */
+	bool has_children;		   /* whose calls nobody sees: session_look_at_children() */
 	struct dropped dropped;		   /* its children, and theirs */
 	char dropped_note[512];
 	const char **texts; /* owned; notes for the report that is being written, which are borrowed */

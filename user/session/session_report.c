@@ -122,6 +122,7 @@ void session_count_findings(const struct process *p, struct session_found *f)
 	    trend_permille(&growth) > f->growth)
 		f->growth = trend_permille(&growth);
 	f->nr_unwatched += p->target->half_watched != NULL;
+	f->nr_parents += p->has_children;
 	/* exec() frees all memory of the old program: what that has lost fails no rule. */
 	if (p->life == PROCESS_REPLACED)
 		return;
@@ -289,6 +290,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (!process_is_over(p) && p->trend.nr)
 		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
 	session_look(s, p);
+	session_look_at_children(s, p->target->pid);
 	session_read_losses(s, p);
 	if (!IS_AGENT) {
 		wrappers_free(take_ptr(p->wrappers));
@@ -326,6 +328,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		describe_note(p, out, session_span_note(s));
 	if (!IS_AGENT && session_report_note_folded(s, p))
 		describe_note(p, out, p->folded_note);
+	if (p->has_children)
+		describe_note(p, out, "it has, or had, children: their calls are not seen (--follow)");
 	nr = note_untraced(p, untraced);
 	for (size_t i = 0; i < nr; i++)
 		describe_note(p, out, untraced[i]);
@@ -577,7 +581,8 @@ static void log_findings(const struct session *s, bool has_failed)
 	if (has_failed)
 		error("%s: FAILED: %s", s->options->command, text);
 	else
-		info("%s: passed: %s", s->options->command, text);
+		info("%s: passed: %s%s", s->options->command, text,
+		     s->found.nr_parents ? "; children were not watched (--follow)" : "");
 }
 
 int session_findings(struct session *s)
