@@ -20,7 +20,7 @@ struct proc_stat {
 	bool is_kernel_thread;
 	bool is_kernel_worker; /* a thread of a program that runs the kernel's code only, as those of io_uring do */
 	u32 nr_threads;	       /* alive; the main thread counts even if it is a zombie */
-	bool has_waited; /* for children that have ended */
+	bool has_waited;       /* for children that have ended */
 	u64 user_ns,
 		system_ns; /* CPU time in the program and in the kernel, of all threads; in clock ticks' steps */
 	u64 start_time;	   /* clock ticks since boot */
