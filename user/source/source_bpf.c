@@ -267,12 +267,8 @@ static void choose_probes(const struct bpf_source *s, struct placing_options *pl
 	const struct source_options *o = &s->options;
 
 	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
-	/*
-	 * Only a thread that heaptap traces by ptrace stops. Without --follow a child that calls execve() in the memory
-	 * of its parent would look as if it had come to a probe of a function.
-	 */
-	placing->probes.wants_exec =
-		o->probes.wants_exec && o->stops_at_maps && (o->max_followed || o->taker);
+	/* Only a thread that heaptap traces by ptrace stops. */
+	placing->probes.wants_exec = o->probes.wants_exec && o->stops_at_maps;
 	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
 	placing->probes.sees_system_calls = s->config.mapping.mmap_fn;
 	placing->probes.wants_end = s->config.waits_at_end && s->programs.has_loop;
