@@ -513,11 +513,13 @@ int thread_call_step(struct thread_call *c, const struct cpu_regs *regs, siginfo
 		err = -errno;
 	for (int i = 0; i < MAX_STOPS && !err; i++) {
 		err = early_stop(c, PTRACE_SINGLESTEP, &status);
-		if (err || status >> 16 || WSTOPSIG(status) != SIGSTOP)
-			break;
-		note_signal(c, status);
+		/* An interrupt of before comes first, and a SIGTRAP of the instruction stays pending behind it. */
+		if (!err && status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
+			return ptrace(PTRACE_GETSIGINFO, c->tid, 0, si) ? -errno : 0;
+		if (!err)
+			note_signal(c, status);
 	}
-	return !err && ptrace(PTRACE_GETSIGINFO, c->tid, 0, si) ? -errno : err;
+	return err ? err : -EBUSY;
 }
 
 int thread_call_end(struct thread_call *c)

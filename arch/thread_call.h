@@ -93,7 +93,7 @@ int thread_call_do(struct thread_call *c, struct thread_request *r) __must_check
 
 /*
  * Between begin and end of @c: let the thread run one instruction with @regs. *@si: of the signal that stopped it.
- * 0, -ESRCH, or -ETIME as above.
+ * 0, -ESRCH, -EBUSY, or -ETIME as above.
  */
 int thread_call_step(struct thread_call *c, const struct cpu_regs *regs, siginfo_t *si) __must_check;
 

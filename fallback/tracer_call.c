@@ -75,9 +75,9 @@ static int tracer_call_step_at(const struct cpu *cpu, struct thread_call *call, 
 	inject_call(&regs, addr, 0, no_args);
 	cpu_set(cpu, &regs, CPU_SP, cpu_get(cpu, &regs, CPU_SP) - TRACER_CALL_RED_ZONE);
 	err = thread_call_step(call, &regs, &si);
-	if (err)
-		return err;
-	return si.si_signo == SIGTRAP && si.si_code == SI_KERNEL ? 0 : -EEXIST;
+	if (err || si.si_signo != SIGTRAP)
+		return err ? err : -EBUSY;
+	return si.si_code == SI_KERNEL ? 0 : -EEXIST;
 }
 
 static int tracer_call_try_by(const struct tracer_thread *th, taddr_t start, taddr_t end)
