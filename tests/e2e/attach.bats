@@ -452,7 +452,7 @@ for line in sys.stdin:
 	not_by_inline "32 libraries with allocators are the most"
 	command -v strace >/dev/null || skip "no strace"
 	loads_while_stopped
-	wait_for has_links "$(pgrep -P "$TAP" -x links-of-heapta)" 1600
+	wait_for has_links "$(pgrep -P "$TAP" -x links-of-heapta)" 1200
 	kill -INT "$TAP"
 	ended "$TRACER" 0 || { cat "$BATS_TEST_TMPDIR/strace.err"; return 1; }
 	[ "$(reads_maps)" -lt 100 ] || { echo "$(reads_maps) readings"; return 1; }
