@@ -178,8 +178,8 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
-	/* Without --follow, a child in the memory of its parent that comes to a probe of BPF counts as unseen. */
-	so.source.wants_exec = !IS_AGENT && o->follow && o->scan != SCAN_NEVER;
+	/* Not in attach: a breakpoint in execve() would keep code out of the page later. */
+	so.source.wants_exec = !IS_AGENT && is_launch && o->follow && o->scan != SCAN_NEVER;
 	so.wants_residence = true;
 	so.source.joins_targets = command->joins_targets;
 	so.source.joins_later = command->joins_later;
