@@ -180,16 +180,18 @@ is_no_pass() {
 
 # overlaid COMMAND...: a run by ptrace, where this tool places uprobes when the program runs already
 overlaid() {
-	local other
+	local other tap
 	err=$BATS_TEST_TMPDIR/run.err
 	report=$BATS_TEST_TMPDIR/run.json
 	stepping bash -c 'exec "$0" run -b ptrace --fail-on definite --force -o "$1" -- "$2" 2>"$3"' "$HEAPTAP" "$report" "$T/step" "$err"
+	tap=$TARGET
 	step "alloc 1 100"
 	other_tool "$@"
 	step "alloc 3 100"
 	exec {STEP[1]}>&-
 	status=0
-	wait "$STEP_PID" || status=$?
+	# bash forgets STEP_PID when this process has ended.
+	wait "$tap" || status=$?
 	is_no_pass 6
 	grep -qE 'another program has a uprobe on [a-z_]+: calls are missed|others have uprobes in it' "$err"
 	[ "$(field .lost.other)" -gt 0 ]
