@@ -92,14 +92,14 @@ bench_sample() {
 	for ((round = 0; round <= inline_rounds; round++)); do
 		progress "sample: pairs: round $round of $inline_rounds"
 		pair=(-n 4000000)
-		in_round one.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
-		in_round one.sampled "$(sampled)"
+		in_round once.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
+		in_round once.sampled "$(sampled)"
 		pair=(-n 1000000 -t 8)
-		in_round eight.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
-		in_round eight.sampled "$(sampled)"
+		in_round threads.untraced "$(pinned "$bench/pair" -p "${pair[@]}")"
+		in_round threads.sampled "$(sampled)"
 	done
-	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" one "6 ns"
-	sample_pair_row "the same, 8 threads on 2 CPUs" eight "6 ns"
+	sample_pair_row "malloc/free pair, --sample 512K inline - untraced" once "6 ns"
+	sample_pair_row "the same, 8 threads on 2 CPUs" threads "6 ns"
 	own_sampler tcmalloc libtcmalloc.so.4 TCMALLOC_SAMPLE_PARAMETER=524288
 	own_sampler jemalloc libjemalloc.so.2 MALLOC_CONF=prof:true,lg_prof_sample:19,prof_final:false
 	redis_rows sampled "redis with attach --sample 512K" - ">= 0.99 x" "1.02 x" --sample 512K

@@ -156,14 +156,16 @@ static int walk_all_books(struct census *c, u64 deadline_ns, struct census_block
 
 /*
  * List the blocks of @found, too, those with most live blocks first. An allocator that has never had memory is none
- * that the program uses, and is left out. One without a live block has an empty heap, where no other allocator is.
+ * that the program uses, and is left out. One without a live block has an empty or a damaged heap, where no other
+ * allocator is.
  */
 static int list_books(struct census *c, struct census_blocks *found, u64 *nr_nested)
 {
 	struct census_allocator allocator = { .name = found->walker->name, .live = census_count_live(found) };
 
 	*nr_nested = 0;
-	if (!allocator.live.blocks && (c->nr_allocators || c->stranger || !found->nr_segments))
+	if (!allocator.live.blocks &&
+	    (c->nr_allocators || c->stranger || (!found->nr_segments && !found->nr_notes)))
 		return 0;
 	memcpy(allocator.version, found->version, sizeof(allocator.version));
 	c->allocators[c->nr_allocators++] = allocator;

@@ -32,15 +32,18 @@ taddr_t glibc_top(const struct glibc *g, taddr_t arena)
 	return top == arena + g->layout.bins - 2U * g->layout.w ? 0 : top;
 }
 
-/* Size of the top chunk at @top, 0 if none can be there. */
-static u64 top_size(const struct glibc *g, taddr_t top)
+/*
+ * Size of the top chunk at @top, whose memory ends at @end; 0 if none can be there. A thread that cuts a block off the
+ * chunk writes first where the rest begins, then the size of the rest, and waits for new memory in between.
+ */
+static u64 top_size(const struct glibc *g, taddr_t top, taddr_t end)
 {
 	u64 words[2], size;
 
 	if (!top || top % g->align != (g->align - glibc_header(g)) % g->align ||
 	    !census_words(g->w, top, words, 2))
 		return 0;
-	size = words[1] & ~(u64)CHUNK_FLAGS;
+	size = words[1] || top >= end ? words[1] & ~(u64)CHUNK_FLAGS : end - top;
 	return size >= glibc_min_chunk(g) && size < UINT64_MAX / 2 ? size : 0;
 }
 
@@ -71,8 +74,8 @@ static int add_main(struct glibc *g, u32 index)
 {
 	struct census_arena *arena = &g->out->arenas[index];
 	taddr_t top = glibc_top(g, g->main), start;
-	u64 size = top_size(g, top);
-	const struct snapshot_map *map;
+	const struct snapshot_map *map = snapshot_map_find(g->w->snap, top);
+	u64 size = top_size(g, top, map ? map->end : 0);
 
 	if (!top)
 		return 0;
@@ -155,8 +158,11 @@ static int add_other(struct glibc *g, u32 index, taddr_t arena)
 {
 	struct census_arena *entry = &g->out->arenas[index];
 	taddr_t top = glibc_top(g, arena), base = heap_header(g, arena) ? heap_of(g, arena, top) : 0;
-	u64 size = top_size(g, top);
+	u64 words[4] = { 0 }, size;
 
+	if (base && !census_words(g->w, base, words, ARRAY_SIZE(words)))
+		base = 0;
+	size = top_size(g, top, base + words[2]);
 	if (!base || !size) {
 		note_arena(g, index, arena,
 			   base ? "its last chunk is damaged" : "its heaps are not where they must be");

@@ -232,8 +232,9 @@ static int glibc_chunks_step(struct segment_walk *sw, struct step *st)
 		note_fault(sw, st->at, "it cannot be read", 0);
 		return 0;
 	}
+	/* The last chunk follows one in use, also while its size is not written. */
 	if (st->at == sw->top)
-		return judge_last(sw, st, previous, flags);
+		return judge_last(sw, st, previous, flags ? flags : CHUNK_PREV_IN_USE);
 	/* The last chunk is itself a fence, where there was no room for one of its own. */
 	if (c.size == 0 && is_fence(sw, &c))
 		return 0;

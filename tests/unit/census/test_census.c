@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -184,19 +186,55 @@ static void cache_ring(void)
 	*link = (uintptr_t)link ^ ((uintptr_t)link >> 12);
 }
 
-/* The size of the last free part is nonsense. */
-static void bad_top(void)
+/* The size of the last free part becomes @word. The blocks lie in the main arena, or in a heap of the thread's own. */
+static void write_top(u64 word, bool is_main)
 {
-	/* More than glibc keeps behind the last block (M_TOP_PAD). */
-	const ptrdiff_t most_behind = 160 << 10, bytes = 100000;
-	u8 *volatile p;
+	const uintptr_t max_heap = 64 << 20;
+	volatile u64 *size;
+	uintptr_t end;
 
 	make_heap();
 	/* A free part amid the heap may come first. */
-	do
-		p = malloc(bytes);
-	while ((u8 *)sbrk(0) - p > bytes + most_behind);
-	*(volatile u64 *)(p + malloc_usable_size(p)) = UINT64_MAX;
+	do {
+		u8 *volatile p = malloc(100000);
+		const u64 *heap = (const u64 *)((uintptr_t)p & ~(max_heap - 1));
+
+		size = (u64 *)(p + malloc_usable_size(p));
+		end = is_main ? (uintptr_t)sbrk(0) : (uintptr_t)heap + heap[2];
+	} while ((uintptr_t)(size - 1) + (*size & ~7ULL) != end);
+	*size = word;
+}
+
+static void bad_top(void)
+{
+	write_top(UINT64_MAX, true);
+}
+
+/* As amid a call that has cut its block off the last free part: the thread waits for the memory of the rest. */
+static void unwritten_top(void)
+{
+	write_top(0, true);
+}
+
+static sem_t is_made;
+
+static void *unwritten_thread(void *unused)
+{
+	(void)unused;
+	write_top(0, false);
+	sem_post(&is_made);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void unwritten_top_of_thread(void)
+{
+	pthread_t thread;
+
+	if (!sem_init(&is_made, 0, 0) && !pthread_create(&thread, NULL, unwritten_thread, NULL))
+		while (sem_wait(&is_made))
+			;
 }
 
 static void start(void (*make)(void))
@@ -285,20 +323,29 @@ static void assert_blocks(const struct census *c, int from, int to)
 
 /* ---- tests ---- */
 
-static void all_blocks(void **state)
+static void check_all_blocks(void (*make)(void), u32 nr_threads)
 {
 	struct census *c;
 
-	(void)state;
-	start(healthy);
+	start(make);
 	nr_stops = 0;
 	c = take();
-	assert_int_equal(nr_stops, 1);
-	assert_blocks(c, 0, NR);
 	assert_int_equal(c->blocks.nr_notes, 0);
+	assert_int_equal(nr_stops, nr_threads);
+	assert_blocks(c, 0, NR);
 	assert_int_equal(census_unknown_bytes(&c->blocks), 0);
 	assert_non_null(c->scan);
 	census_free(c);
+}
+
+static void all_blocks(void **state)
+{
+	(void)state;
+	check_all_blocks(healthy, 1);
+	end_child(NULL);
+	check_all_blocks(unwritten_top, 1);
+	end_child(NULL);
+	check_all_blocks(unwritten_top_of_thread, 2);
 }
 
 /* The walk ends at the block, names it, and lists the ones before. The memory behind it counts as roots. */
