@@ -24,14 +24,14 @@ struct heap_event;
 struct scan;
 struct snapshot;
 
-/* Pointers into the middle of a block that count as pointers to its start, because C++, GLib or Rust makes them. */
+/* Pointers into the middle of a block that count as pointers to its start: C++, GLib, Rust and Abseil make them. */
 enum scan_heuristic {
 	SCAN_STDSTRING = 1, /* the text of a counted string, behind length, capacity and counter */
 	SCAN_LENGTH64 = 2,  /* behind 8 bytes that hold the size of the rest */
 	SCAN_NEWARRAY = 4,  /* behind the number of elements of new T[n], also of new T[0] */
 	SCAN_MULTIPLE = 8,  /* a second base class: both words are addresses of virtual tables */
 	SCAN_GLIB = 16,	    /* an object behind its private data, known by its class; pointers in 32 bits */
-	SCAN_RUST = 32,	    /* a hash table, behind its entries */
+	SCAN_TABLE = 32,    /* a hash table of Rust behind its entries, of Abseil behind a header */
 	SCAN_HEURISTICS = 63
 };
 

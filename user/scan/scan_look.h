@@ -104,8 +104,8 @@ enum meaning { MEANS_START, MEANS_EITHER, MEANS_END };
 /* scan_meaning.c: that of @c, whose word is the end of @before_block, by the words around it. */
 enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c, u32 before_block);
 /*
- * scan_meaning.c: is @c the pointer of a hash table of Rust (hashbrown), into @block at @offset? Entries lie before it,
- * behind it a byte for each and 16 more. Beside it are its mask, the room, and the number of entries: the sizes fit.
+ * scan_meaning.c: is @c the pointer of a hash table into @block at @offset? Tables of Rust (hashbrown) begin with the
+ * entries, those of Abseil with a header. The words beside the pointer, such as the mask, fit the size of the block.
  */
 bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset);
 

@@ -5,8 +5,10 @@
 #include "user/scan/scan_look.h"
 
 enum {
-	TABLE_GROUP = 16, /* bytes that hashbrown looks at together */
-	TABLE_MIN = 3,	  /* mask of its smallest table */
+	TABLE_GROUP = 16,   /* bytes that hashbrown and Abseil look at together; on some CPUs 8 */
+	TABLE_MIN = 3,	    /* mask of hashbrown's smallest table */
+	TABLE_HEADER = 32,  /* bytes before the pointer of Abseil's, at most */
+	TABLE_PADDING = 24, /* bytes between its control bytes and its slots, at most */
 };
 
 /* The words around a candidate: those of the block that it lies in, or all. */
@@ -124,35 +126,61 @@ enum meaning looker_meaning_of(const struct looker *r, const struct candidate *c
 	return before == begin || (second == begin && before - 1 < len) ? MEANS_EITHER : MEANS_START;
 }
 
+static bool is_mask(u64 mask)
+{
+	return mask && (mask & (mask + 1)) == 0;
+}
+
 /* May a word beside @c be the mask of a hash table? Few pointers have one, and these words were just read. */
 static inline bool may_have_mask(const struct looker *r, const struct candidate *c)
 {
 	u64 words[3];
 
-	if (c->at == NO_INDEX || !c->at || c->at + 1 >= r->nr_words)
-		return c->at != NO_INDEX;
+	if (!c->at || c->at + 1 >= r->nr_words)
+		return true;
 	memcpy(words, r->data + (size_t)8 * (c->at - 1), sizeof(words));
-	return (words[0] && (words[0] & (words[0] + 1)) == 0) ||
-	       (words[2] && (words[2] & (words[2] + 1)) == 0);
+	return is_mask(words[0]) || is_mask(words[2]);
 }
 
-bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
+/* Entries lie before the pointer, behind it a byte for each and 16 more. */
+static bool is_table_of_rust(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
 {
 	u64 need, slack = r->facts->slack, size = scan_block_size(r->s, block);
-	struct neighbours n;
-	int at;
+	struct neighbours n = meaning_neighbours(r, c);
 
-	if (offset % TABLE_GROUP || !(r->facts->heuristics & SCAN_RUST) || !may_have_mask(r, c))
-		return false;
-	n = meaning_neighbours(r, c);
-	for (at = -1; at <= 1; at += 2) {
+	for (int at = -1; at <= 1; at += 2) {
 		u64 mask = meaning_neighbour(&n, at), room = meaning_neighbour(&n, at + (at < 0 ? 2 : 1));
 		u64 used = meaning_neighbour(&n, at + (at < 0 ? 3 : 2));
 
 		need = offset + mask + 1 + TABLE_GROUP;
-		if (mask >= TABLE_MIN && (mask & (mask + 1)) == 0 && mask < size && room <= mask &&
+		if (mask >= TABLE_MIN && is_mask(mask) && mask < size && room <= mask &&
 		    used <= mask - room && size >= need && size - need <= (slack ? slack + need / 4 : 0))
 			return true;
 	}
 	return false;
+}
+
+/* The pointer leads to a byte for each slot and 15 more, which the slots follow. The next word points to these. */
+static bool is_table_of_abseil(const struct looker *r, const struct candidate *c, u32 block)
+{
+	struct neighbours n = meaning_neighbours(r, c);
+	u64 slots = meaning_neighbour(&n, 1), gap = slots - c->value;
+
+	if (gap >= scan_block_end(r->s, block) - c->value)
+		return false;
+	for (int at = -2; at <= 3; at++) {
+		u64 mask = at == 0 || at == 1 ? 0 : meaning_neighbour(&n, at);
+
+		if (is_mask(mask) && mask < gap && gap - mask - TABLE_GROUP / 2 < TABLE_PADDING)
+			return true;
+	}
+	return false;
+}
+
+bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
+{
+	if (c->at == NO_INDEX || !(r->facts->heuristics & SCAN_TABLE))
+		return false;
+	return (offset % TABLE_GROUP == 0 && may_have_mask(r, c) && is_table_of_rust(r, c, block, offset)) ||
+	       (offset <= TABLE_HEADER && is_table_of_abseil(r, c, block));
 }

@@ -146,6 +146,40 @@ static void rust_tables(void **state)
 	assert_verdict(longer, SCAN_POSSIBLE);
 }
 
+/* A table of Abseil: a header, a byte for each of @nr slots and 16 more, and slots. Each word of a global is told. */
+static void abseil_tables(void **state)
+{
+	taddr_t tables[7];
+	const struct {
+		u64 words[4]; /* 1: the control bytes, 2: the slots */
+		u32 header, nr;
+		enum scan_verdict verdict;
+	} rows[] = {
+		{ { 7, 5 << 1, 1, 2 }, 8, 7, SCAN_REACHABLE },
+		{ { 1, 2, 31, 9 }, 16, 31, SCAN_REACHABLE },
+		{ { 1, 2, 9, 31 }, 8, 31, SCAN_REACHABLE },
+		{ { 6, 5 << 1, 1, 2 }, 8, 7, SCAN_POSSIBLE },	/* no power of two */
+		{ { 31, 5 << 1, 1, 2 }, 8, 7, SCAN_POSSIBLE },	/* not that many */
+		{ { 7, 5 << 1, 1, 0 }, 8, 7, SCAN_POSSIBLE },	/* no slots */
+		{ { 7, 5 << 1, 1, 2 }, 128, 7, SCAN_POSSIBLE }, /* no such header */
+	};
+
+	(void)state;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 control = rows[i].header, slots = (control + rows[i].nr + 16 + 7) & ~7ULL;
+
+		tables[i] = block_at(HEAP + 0x1000 + 0x1000ULL * i, slots + 24ULL * rows[i].nr);
+		for (u32 k = 0; k < 4; k++) {
+			u64 word = rows[i].words[k], to = word == 1 ? control : slots;
+
+			put(GLOBALS + 64 * i + 8 * k, word == 1 || word == 2 ? tables[i] + to : word);
+		}
+	}
+	scan_all();
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_verdict(tables[i], rows[i].verdict);
+}
+
 /* The pointer of new T[0] leads behind its one word. The end of any other block does not belong to it. */
 static void empty_array(void **state)
 {
@@ -610,6 +644,7 @@ int main(void)
 		TEST(possible_is_lifted),
 		TEST(heuristics),
 		TEST(rust_tables),
+		TEST(abseil_tables),
 		TEST(heuristics_need_their_words),
 		TEST(empty_array),
 		TEST(heuristics_between_blocks),
