@@ -542,10 +542,13 @@ static int source_inline_on_record(void *ctx, const struct event_header *rec, si
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
-/* Threads whose rings are full spin: the kernel would let them, while the reader, who can help, waits for its turn. */
+/*
+ * Threads whose rings are full spin: the kernel would let them, while the reader, who can help, waits for its turn.
+ * Where few calls are recorded, the waker pushes the reader when that happens, and all else waits for the program.
+ */
 static void go_first(struct inline_source *s)
 {
-	if (!s->hurry.is_on && s->is_used && !s->is_detached)
+	if (!s->hurry.is_on && s->is_used && !s->is_detached && s->options.sample_bytes < SAMPLE_FEW_BYTES)
 		courtesy_hurry(&s->hurry, COURTESY_FIRST);
 }
 

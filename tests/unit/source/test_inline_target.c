@@ -234,9 +234,9 @@ static void test_pauses_of_many(void **state)
 	(void)state;
 	for (int i = 0; i < NR_LOOKS; i++)
 		inline_waker_pause(&p, 0, NR);
-	assert_int_equal(inline_waker_pause(&p, 0, NR), 10 * look);
-	assert_int_equal(inline_waker_pause(&p, 0, NR / 2), 5 * look);
-	assert_int_equal(inline_waker_pause(&p, 0, 1), 4 * look);
+	assert_int_equal(inline_waker_pause(&p, 0, NR), 20 * look);
+	assert_int_equal(inline_waker_pause(&p, 0, 3 * NR / 4), 15 * look);
+	assert_int_equal(inline_waker_pause(&p, 0, 1), 10 * look);
 	assert_true(inline_waker_pause(&p, RING_PARTS, NR) <= look);
 	for (int i = 0; i < NR_LOOKS / 5; i++)
 		assert_true(inline_waker_pause(&p, 0, NR) <= look);
