@@ -14,8 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/hash_index.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
@@ -55,6 +57,8 @@ struct output {
 	struct made *made; /* owned */
 	size_t nr_made;
 	struct kept kept; /* with --keep and a name per report */
+	u64 *ended;	  /* owned; with has_pid: ended_mark() of those of the last report */
+	size_t nr_ended;
 	void **reserve;	  /* borrowed; that of the outputs; NULL = none */
 };
 
@@ -293,6 +297,7 @@ void outputs_free(struct outputs *outs)
 		if (outs->list[i].device)
 			fclose(outs->list[i].device);
 		free(outs->list[i].made);
+		free(outs->list[i].ended);
 		kept_fini(&outs->list[i].kept);
 	}
 	if (outs->reserve)
@@ -601,27 +606,65 @@ static bool is_first_of_pid(const struct report *r, size_t at)
 	return true;
 }
 
-/* A PID whose process has executed a program is there twice: both go to the one file of this name. */
+/* What distinguishes the @nr processes in @list, which have one PID, and their numbers. 0: one of them still runs. */
+static u64 ended_mark(const struct report_process *list, size_t nr)
+{
+	u64 mark = nr;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct report_process *p = &list[i];
+		struct heap_totals totals = heap_totals(p->heap);
+
+		if (!p->target->has_exited && !p->is_replaced)
+			return 0;
+		mark = hash_u64(mark ^ p->target->start_time << 24 ^ (u64)p->target->pid);
+		mark = hash_u64(mark ^ totals.allocs << 32 ^ totals.live_bytes ^ (p->leaks != NULL));
+	}
+	return mark | 1;
+}
+
+static bool is_written(const struct output *o, u64 mark)
+{
+	for (size_t i = 0; mark && i < o->nr_ended; i++)
+		if (o->ended[i] == mark)
+			return true;
+	return false;
+}
+
+/*
+ * A PID whose process has executed a program is there twice: both go to the one file of this name. A process that has
+ * ended stays as it is, and is not written in later reports, of which there may be thousands.
+ */
 static int write_by_pid(struct output *o, const struct report *r, struct out_values *v,
 			const struct output_options *options)
 {
 	auto_free struct report_process *list = calloc(r->nr_processes + 1, sizeof(*list));
+	auto_free u64 *ended = calloc(r->nr_processes + 1, sizeof(*ended));
+	size_t nr_ended = 0;
 	int first_err = 0;
 
-	if (!list)
+	if (!list || !ended)
 		return output_tell(o, o->name, -ENOMEM);
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		struct content part = { *r, -1, r->processes[i].target->pid };
-		int err;
+		int err = 0;
+		u64 mark;
 
 		if (!is_first_of_pid(r, i))
 			continue;
 		part.report.processes = list;
 		part.report.nr_processes = same_pid(r, i, list);
-		err = write_named(o, &part, v, options);
+		mark = ended_mark(list, part.report.nr_processes);
+		if (!is_written(o, mark))
+			err = write_named(o, &part, v, options);
+		if (mark && !err)
+			ended[nr_ended++] = mark;
 		if (!first_err)
 			first_err = err;
 	}
+	free(o->ended);
+	o->ended = take_ptr(ended);
+	o->nr_ended = nr_ended;
 	return first_err;
 }
 
