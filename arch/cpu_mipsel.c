@@ -60,34 +60,41 @@ static int put_rd(struct cpu_insn *in, u64 word, u32 value)
 	return set_r(in, cpu_bits(word, 11, 5), value);
 }
 
-static int do_addiu(struct cpu_insn *in, u64 word)
+/* The operation with the low four bits @op of its number among those of registers. */
+static u32 operate(u32 op, u32 a, u32 b)
 {
-	return put_rt(in, word, rs(in, word) + imm(word));
+	const u32 results[] = {
+		[1] = a + b,
+		[3] = a - b,
+		[4] = a & b,
+		[5] = a | b,
+		[6] = a ^ b,
+		[7] = ~(a | b),
+		[10] = (s32)a < (s32)b,
+		[11] = a < b,
+	};
+
+	return results[op];
 }
 
-static int do_slti(struct cpu_insn *in, u64 word)
+/* addu, subu, and, or, xor, nor, slt, sltu */
+static int do_registers(struct cpu_insn *in, u64 word)
 {
-	return put_rt(in, word, (s32)rs(in, word) < (s32)imm(word));
+	return put_rd(in, word, operate(word & 15, rs(in, word), rt(in, word)));
 }
 
-static int do_sltiu(struct cpu_insn *in, u64 word)
+/* addiu, slti, sltiu: these have signed constants, and the numbers of their operations are those of registers. */
+static int do_arithmetic(struct cpu_insn *in, u64 word)
 {
-	return put_rt(in, word, rs(in, word) < imm(word));
+	u32 op = cpu_bits(word, 26, 4);
+
+	return put_rt(in, word, operate(op == 9 ? 1 : op, rs(in, word), imm(word)));
 }
 
-static int do_andi(struct cpu_insn *in, u64 word)
+/* andi, ori, xori */
+static int do_logical(struct cpu_insn *in, u64 word)
 {
-	return put_rt(in, word, rs(in, word) & (u16)word);
-}
-
-static int do_ori(struct cpu_insn *in, u64 word)
-{
-	return put_rt(in, word, rs(in, word) | (u16)word);
-}
-
-static int do_xori(struct cpu_insn *in, u64 word)
-{
-	return put_rt(in, word, rs(in, word) ^ (u16)word);
+	return put_rt(in, word, operate(cpu_bits(word, 26, 3), rs(in, word), (u16)word));
 }
 
 static int do_lui(struct cpu_insn *in, u64 word)
@@ -118,108 +125,45 @@ static int do_store(struct cpu_insn *in, u64 word)
 	return addr & (size - 1) ? -ENOTSUP : cpu_insn_store(in, addr, size, rt(in, word));
 }
 
-static int do_sll(struct cpu_insn *in, u64 word)
+/* sll, srl, sra */
+static int do_shift(struct cpu_insn *in, u64 word)
 {
-	return put_rd(in, word, rt(in, word) << cpu_bits(word, 6, 5));
+	u32 value = rt(in, word), by = cpu_bits(word, 6, 5);
+
+	if (word & 1)
+		return put_rd(in, word, (u32)((s32)value >> by));
+	return put_rd(in, word, word & 2 ? value >> by : value << by);
 }
 
-static int do_srl(struct cpu_insn *in, u64 word)
+/* movz, movn */
+static int do_move_if(struct cpu_insn *in, u64 word)
 {
-	return put_rd(in, word, rt(in, word) >> cpu_bits(word, 6, 5));
+	return (rt(in, word) != 0) == (word & 1) ? put_rd(in, word, rs(in, word)) : 0;
 }
 
-static int do_sra(struct cpu_insn *in, u64 word)
+/* mfhi, mflo */
+static int do_move_from(struct cpu_insn *in, u64 word)
 {
-	return put_rd(in, word, (u32)((s32)rt(in, word) >> cpu_bits(word, 6, 5)));
-}
-
-static int do_addu(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) + rt(in, word));
-}
-
-static int do_subu(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) - rt(in, word));
-}
-
-static int do_and(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) & rt(in, word));
-}
-
-static int do_or(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) | rt(in, word));
-}
-
-static int do_xor(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) ^ rt(in, word));
-}
-
-static int do_nor(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, ~(rs(in, word) | rt(in, word)));
-}
-
-static int do_slt(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, (s32)rs(in, word) < (s32)rt(in, word));
-}
-
-static int do_sltu(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, rs(in, word) < rt(in, word));
-}
-
-static int do_movz(struct cpu_insn *in, u64 word)
-{
-	return rt(in, word) ? 0 : put_rd(in, word, rs(in, word));
-}
-
-static int do_movn(struct cpu_insn *in, u64 word)
-{
-	return rt(in, word) ? put_rd(in, word, rs(in, word)) : 0;
-}
-
-static int do_mfhi(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, (u32)cpu_insn_get(in, HI));
-}
-
-static int do_mflo(struct cpu_insn *in, u64 word)
-{
-	return put_rd(in, word, (u32)cpu_insn_get(in, LO));
+	return put_rd(in, word, (u32)cpu_insn_get(in, word & 2 ? LO : HI));
 }
 
 static const struct cpu_pattern plain[] = {
-	{ 0xfc000000, 0x24000000, do_addiu },
-	{ 0xfc000000, 0x28000000, do_slti },
-	{ 0xfc000000, 0x2c000000, do_sltiu },
-	{ 0xfc000000, 0x30000000, do_andi },
-	{ 0xfc000000, 0x34000000, do_ori },
-	{ 0xfc000000, 0x38000000, do_xori },
+	{ 0xfc000000, 0x24000000, do_arithmetic },
+	{ 0xf8000000, 0x28000000, do_arithmetic },
+	{ 0xf8000000, 0x30000000, do_logical },
+	{ 0xfc000000, 0x38000000, do_logical },
 	{ 0xffe00000, 0x3c000000, do_lui },
 	{ 0xe0000000, 0x80000000, do_load },
 	{ 0xfc000000, 0xa0000000, do_store },
 	{ 0xfc000000, 0xa4000000, do_store },
 	{ 0xfc000000, 0xac000000, do_store },
-	{ 0xffe0003f, 0x00000000, do_sll },
-	{ 0xffe0003f, 0x00000002, do_srl },
-	{ 0xffe0003f, 0x00000003, do_sra },
-	{ 0xfc0007ff, 0x00000021, do_addu },
-	{ 0xfc0007ff, 0x00000023, do_subu },
-	{ 0xfc0007ff, 0x00000024, do_and },
-	{ 0xfc0007ff, 0x00000025, do_or },
-	{ 0xfc0007ff, 0x00000026, do_xor },
-	{ 0xfc0007ff, 0x00000027, do_nor },
-	{ 0xfc0007ff, 0x0000002a, do_slt },
-	{ 0xfc0007ff, 0x0000002b, do_sltu },
-	{ 0xfc0007ff, 0x0000000a, do_movz },
-	{ 0xfc0007ff, 0x0000000b, do_movn },
-	{ 0xffff07ff, 0x00000010, do_mfhi },
-	{ 0xffff07ff, 0x00000012, do_mflo },
+	{ 0xffe0003f, 0x00000000, do_shift },
+	{ 0xffe0003e, 0x00000002, do_shift },
+	{ 0xfc0007fd, 0x00000021, do_registers },
+	{ 0xfc0007fc, 0x00000024, do_registers },
+	{ 0xfc0007fe, 0x0000002a, do_registers },
+	{ 0xfc0007fe, 0x0000000a, do_move_if },
+	{ 0xffff07fd, 0x00000010, do_move_from },
 	{ 0 },
 };
 
@@ -231,24 +175,16 @@ static int branch_if(struct cpu_insn *in, u64 word, bool is_taken)
 	return 0;
 }
 
-static int do_beq(struct cpu_insn *in, u64 word)
+/* beq, bne */
+static int do_branch_equal(struct cpu_insn *in, u64 word)
 {
-	return branch_if(in, word, rs(in, word) == rt(in, word));
+	return branch_if(in, word, (rs(in, word) != rt(in, word)) == (word >> 26 & 1));
 }
 
-static int do_bne(struct cpu_insn *in, u64 word)
+/* blez, bgtz */
+static int do_branch_sign(struct cpu_insn *in, u64 word)
 {
-	return branch_if(in, word, rs(in, word) != rt(in, word));
-}
-
-static int do_blez(struct cpu_insn *in, u64 word)
-{
-	return branch_if(in, word, (s32)rs(in, word) <= 0);
-}
-
-static int do_bgtz(struct cpu_insn *in, u64 word)
-{
-	return branch_if(in, word, (s32)rs(in, word) > 0);
+	return branch_if(in, word, ((s32)rs(in, word) > 0) == (word >> 26 & 1));
 }
 
 /* bltz, bgez, and with a link register (bal) */
@@ -283,10 +219,8 @@ static int do_jr(struct cpu_insn *in, u64 word)
 }
 
 static const struct cpu_pattern branches[] = {
-	{ 0xfc000000, 0x10000000, do_beq },
-	{ 0xfc000000, 0x14000000, do_bne },
-	{ 0xfc1f0000, 0x18000000, do_blez },
-	{ 0xfc1f0000, 0x1c000000, do_bgtz },
+	{ 0xf8000000, 0x10000000, do_branch_equal },
+	{ 0xf81f0000, 0x18000000, do_branch_sign },
 	{ 0xfc0e0000, 0x04000000, do_bltz },
 	{ 0xf8000000, 0x08000000, do_j },
 	{ 0xfc1fffff & ~0x7c0U, 0x00000008, do_jr },

@@ -63,65 +63,31 @@ static int result(struct cpu_insn *in, u32 to, u32 value, bool is_dotted)
 	return set_r(in, to, value);
 }
 
-static int do_addi(struct cpu_insn *in, u64 word)
+/* addi; addis, whose constant is the upper half */
+static int do_add_constant(struct cpu_insn *in, u64 word)
 {
-	return set_r(in, rd(word), base(in, word) + imm(word));
+	return set_r(in, rd(word), base(in, word) + (word >> 26 & 1 ? word << 16 : imm(word)));
 }
 
-static int do_addis(struct cpu_insn *in, u64 word)
+/* ori, xori, andi.; oris, whose constant is the upper half */
+static int do_logical_constant(struct cpu_insn *in, u64 word)
 {
-	return set_r(in, rd(word), base(in, word) + (word << 16));
+	u32 opcode = word >> 26, a = r(in, rd(word)), b = opcode & 1 ? word << 16 : (u16)word;
+
+	if (opcode >> 1 == 14)
+		return result(in, ra(word), a & b, true);
+	return set_r(in, ra(word), opcode >> 1 == 12 ? a | b : a ^ b);
 }
 
-static int do_ori(struct cpu_insn *in, u64 word)
+/* cmpw, cmpwi, and of unsigned numbers: cmplw, cmplwi */
+static int do_compare(struct cpu_insn *in, u64 word)
 {
-	return set_r(in, ra(word), r(in, rd(word)) | (u16)word);
-}
+	u32 opcode = word >> 26, a = r(in, ra(word));
+	bool is_signed = opcode == 11 || (opcode == 31 && !(word & 0x40));
+	u32 b = opcode == 31 ? r(in, rb(word)) : is_signed ? imm(word) : (u16)word;
+	bool is_less = is_signed ? (s32)a < (s32)b : a < b;
 
-static int do_oris(struct cpu_insn *in, u64 word)
-{
-	return set_r(in, ra(word), r(in, rd(word)) | word << 16);
-}
-
-static int do_xori(struct cpu_insn *in, u64 word)
-{
-	return set_r(in, ra(word), r(in, rd(word)) ^ (u16)word);
-}
-
-static int do_andi(struct cpu_insn *in, u64 word)
-{
-	return result(in, ra(word), r(in, rd(word)) & (u16)word, true);
-}
-
-static int do_cmpwi(struct cpu_insn *in, u64 word)
-{
-	s32 a = (s32)r(in, ra(word)), b = (s32)imm(word);
-
-	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
-	return 0;
-}
-
-static int do_cmplwi(struct cpu_insn *in, u64 word)
-{
-	u32 a = r(in, ra(word)), b = (u16)word;
-
-	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
-	return 0;
-}
-
-static int do_cmpw(struct cpu_insn *in, u64 word)
-{
-	s32 a = (s32)r(in, ra(word)), b = (s32)r(in, rb(word));
-
-	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
-	return 0;
-}
-
-static int do_cmplw(struct cpu_insn *in, u64 word)
-{
-	u32 a = r(in, ra(word)), b = r(in, rb(word));
-
-	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
+	set_cr(in, cpu_bits(word, 23, 3), is_less, !is_less && a != b);
 	return 0;
 }
 
@@ -135,14 +101,12 @@ static int do_subf(struct cpu_insn *in, u64 word)
 	return result(in, rd(word), r(in, rb(word)) - r(in, ra(word)), word & 1);
 }
 
-static int do_or(struct cpu_insn *in, u64 word)
+/* or, and */
+static int do_logical(struct cpu_insn *in, u64 word)
 {
-	return result(in, ra(word), r(in, rd(word)) | r(in, rb(word)), word & 1);
-}
+	u32 a = r(in, rd(word)), b = r(in, rb(word));
 
-static int do_and(struct cpu_insn *in, u64 word)
-{
-	return result(in, ra(word), r(in, rd(word)) & r(in, rb(word)), word & 1);
+	return result(in, ra(word), word & 0x100 ? a | b : a & b, word & 1);
 }
 
 /*
@@ -266,31 +230,37 @@ static int do_bc(struct cpu_insn *in, u64 word)
 	return branch_to(in, word, word & 2 ? distance : (u32)in->pc + distance);
 }
 
-static int do_bclr(struct cpu_insn *in, u64 word)
+/* bclr; bcctr, which cannot decrement ctr */
+static int do_branch_register(struct cpu_insn *in, u64 word)
 {
-	return branch_to(in, word, r(in, LR));
-}
+	bool is_ctr = word & 0x400;
 
-static int do_bcctr(struct cpu_insn *in, u64 word)
-{
-	return rd(word) & 4 ? branch_to(in, word, r(in, CTR)) : -ENOTSUP;
+	return is_ctr && !(rd(word) & 4) ? -ENOTSUP : branch_to(in, word, r(in, is_ctr ? CTR : LR));
 }
 
 static const struct cpu_pattern patterns[] = {
-	{ 0xfc000000, 0x38000000, do_addi },	{ 0xfc000000, 0x3c000000, do_addis },
-	{ 0xfc000000, 0x60000000, do_ori },	{ 0xfc000000, 0x64000000, do_oris },
-	{ 0xfc000000, 0x68000000, do_xori },	{ 0xfc000000, 0x70000000, do_andi },
-	{ 0xfc600000, 0x2c000000, do_cmpwi },	{ 0xfc600000, 0x28000000, do_cmplwi },
-	{ 0xfc6007ff, 0x7c000000, do_cmpw },	{ 0xfc6007ff, 0x7c000040, do_cmplw },
-	{ 0xfc0007fe, 0x7c000214, do_add },	{ 0xfc0007fe, 0x7c000050, do_subf },
-	{ 0xfc0007fe, 0x7c000378, do_or },	{ 0xfc0007fe, 0x7c000038, do_and },
-	{ 0xfc000000, 0x54000000, do_rlwinm },	{ 0xf8000000, 0xb8000000, do_multiple },
-	{ 0xf0000000, 0x80000000, do_access },	{ 0xf8000000, 0x90000000, do_access },
-	{ 0xf8000000, 0x98000000, do_access },	{ 0xf0000000, 0xa0000000, do_access },
-	{ 0xf8000000, 0xb0000000, do_access },	{ 0xfc0007ff, 0x7c0002a6, do_special },
-	{ 0xfc0007ff, 0x7c0003a6, do_special }, { 0xfc000000, 0x48000000, do_b },
-	{ 0xfc000000, 0x40000000, do_bc },	{ 0xfc0007fe, 0x4c000020, do_bclr },
-	{ 0xfc0007fe, 0x4c000420, do_bcctr },	{ 0 },
+	{ 0xf8000000, 0x38000000, do_add_constant },
+	{ 0xf8000000, 0x60000000, do_logical_constant },
+	{ 0xfc000000, 0x68000000, do_logical_constant },
+	{ 0xfc000000, 0x70000000, do_logical_constant },
+	{ 0xf8600000, 0x28000000, do_compare },
+	{ 0xfc6007bf, 0x7c000000, do_compare },
+	{ 0xfc0007fe, 0x7c000214, do_add },
+	{ 0xfc0007fe, 0x7c000050, do_subf },
+	{ 0xfc0007fe, 0x7c000378, do_logical },
+	{ 0xfc0007fe, 0x7c000038, do_logical },
+	{ 0xfc000000, 0x54000000, do_rlwinm },
+	{ 0xf8000000, 0xb8000000, do_multiple },
+	{ 0xf0000000, 0x80000000, do_access },
+	{ 0xf8000000, 0x90000000, do_access },
+	{ 0xf8000000, 0x98000000, do_access },
+	{ 0xf0000000, 0xa0000000, do_access },
+	{ 0xf8000000, 0xb0000000, do_access },
+	{ 0xfc0006ff, 0x7c0002a6, do_special },
+	{ 0xfc000000, 0x48000000, do_b },
+	{ 0xfc000000, 0x40000000, do_bc },
+	{ 0xfc0003fe, 0x4c000020, do_branch_register },
+	{ 0 },
 };
 
 /* Branches (16, 18, two of 19) and traps (3, and 31 with 4). */

@@ -14,6 +14,17 @@ enum tracee_call {
 	TRACEE_CALL_OBSERVED,  /* clone with CLONE_UNTRACED: the new task may want to trace this process */
 };
 
+/* The numbers of system calls on a CPU. */
+struct tracee_numbers {
+	u32 mmap, mmap2; /* the same where there is only one */
+	u32 exit, exit_group, clone;
+	const u32 *loading; /* those that load a library, but for mmap */
+	size_t nr_loading;
+};
+
+/* The meaning of call @number. @access: the third argument of mmap. @flags: the first one of clone. */
+enum tracee_call tracee_meaning(const struct tracee_numbers *n, u32 number, u64 access, u64 flags);
+
 /*
  * @tid must be stopped at the entry of a system call, or in one (PTRACE_EVENT_EXIT). OTHER if the call is not known.
  */

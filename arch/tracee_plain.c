@@ -2,7 +2,6 @@
 /* A stopped, ptraced thread, on CPUs that need nothing but arch/cpu.h and two words of a system call. */
 #include "arch/tracee.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "arch/cpu_emulate.h"
@@ -27,58 +26,47 @@ enum { NUMBER = 11, PROT_ARG = 2 };
 #define NATIVE cpu_i386
 #endif
 
-static const struct system_call {
-	u32 number;
-	enum tracee_call meaning;
-} calls[] = {
-#ifdef SYS_mmap
-	{ SYS_mmap, TRACEE_CALL_MAPS_CODE },
-#endif
-#ifdef SYS_mmap2
-	{ SYS_mmap2, TRACEE_CALL_MAPS_CODE },
-#endif
+static const u32 loading[] = {
 #ifdef SYS_open
-	{ SYS_open, TRACEE_CALL_LOADING },	   { SYS_access, TRACEE_CALL_LOADING },
-	{ SYS_readlink, TRACEE_CALL_LOADING },
+	SYS_open,	  SYS_access,	  SYS_readlink,
 #endif
 #ifdef SYS_fstat64
-	{ SYS_fstat64, TRACEE_CALL_LOADING },	   { SYS_stat64, TRACEE_CALL_LOADING },
-	{ SYS_fstatat64, TRACEE_CALL_LOADING },
+	SYS_fstat64,	  SYS_stat64,	  SYS_fstatat64,
 #endif
 #ifdef SYS_newfstatat
-	{ SYS_fstat, TRACEE_CALL_LOADING },	   { SYS_newfstatat, TRACEE_CALL_LOADING },
+	SYS_fstat,	  SYS_newfstatat,
 #endif
 #ifdef SYS_statx
-	{ SYS_statx, TRACEE_CALL_LOADING },
+	SYS_statx,
 #endif
 #ifdef __ARM_NR_set_tls
-	{ __ARM_NR_set_tls, TRACEE_CALL_LOADING },
+	__ARM_NR_set_tls,
 #endif
-	{ SYS_openat, TRACEE_CALL_LOADING },	   { SYS_close, TRACEE_CALL_LOADING },
-	{ SYS_read, TRACEE_CALL_LOADING },	   { SYS_pread64, TRACEE_CALL_LOADING },
-	{ SYS_mprotect, TRACEE_CALL_LOADING },	   { SYS_munmap, TRACEE_CALL_LOADING },
-	{ SYS_brk, TRACEE_CALL_LOADING },	   { SYS_readlinkat, TRACEE_CALL_LOADING },
-	{ SYS_faccessat, TRACEE_CALL_LOADING },	   { SYS_exit, TRACEE_CALL_EXITS },
-	{ SYS_exit_group, TRACEE_CALL_EXITS_ALL },
+	SYS_openat,	  SYS_close,	  SYS_read,	  SYS_pread64,	 SYS_mprotect,
+	SYS_munmap,	  SYS_brk,	  SYS_readlinkat, SYS_faccessat,
+};
+
+/* A CPU may have one of the two only. */
+#ifndef SYS_mmap2
+#define SYS_mmap2 SYS_mmap
+#endif
+#ifndef SYS_mmap
+#define SYS_mmap SYS_mmap2
+#endif
+
+static const struct tracee_numbers numbers = {
+	SYS_mmap, SYS_mmap2, SYS_exit, SYS_exit_group, SYS_clone, loading, ARRAY_SIZE(loading),
 };
 
 enum tracee_call tracee_call(pid_t tid)
 {
 	struct cpu_regs regs;
-	u32 number;
 
 	if (cpu_regs_read(&regs, tid))
 		return TRACEE_CALL_OTHER;
-	number = (u32)cpu_regs_word(&regs, NATIVE.word_size, NUMBER);
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		if (calls[i].number != number)
-			continue;
-		if (calls[i].meaning == TRACEE_CALL_MAPS_CODE &&
-		    !(cpu_regs_word(&regs, NATIVE.word_size, PROT_ARG) & PROT_EXEC))
-			return TRACEE_CALL_LOADING;
-		return calls[i].meaning;
-	}
-	return TRACEE_CALL_OTHER;
+	return tracee_meaning(&numbers, (u32)cpu_regs_word(&regs, NATIVE.word_size, NUMBER),
+			      cpu_regs_word(&regs, NATIVE.word_size, PROT_ARG),
+			      0 /* observers are not looked for here */);
 }
 
 #endif

@@ -94,7 +94,7 @@ static void print_value(FILE *out, const struct heap *h, const struct report_key
 {
 	if (key->label)
 		fprintf(out, "  %12s",
-			row ? estimate_of(h, key->human((u64)key->value(row))).text : key->name);
+			row ? estimate_of(h, key->human((u64)report_key_value(key, row))).text : key->name);
 }
 
 static int top_process(FILE *out, const struct report *r, const struct report_process *p)
@@ -106,7 +106,7 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 
 	if (err)
 		return err;
-	while (nr && !key->value(&rows[nr - 1]))
+	while (nr && !report_key_value(key, &rows[nr - 1]))
 		nr--;
 	if (!nr)
 		return fprintf(out, "  %s is 0 for all callers\n", key->name) < 0 ? -EIO : 0;

@@ -4,58 +4,17 @@
 
 #include <string.h>
 
-static u64 measure_live_bytes(const struct report_row *r)
-{
-	return r->row.live_bytes;
-}
-
-static u64 measure_live_blocks(const struct report_row *r)
-{
-	return r->row.live_blocks;
-}
-
-static u64 measure_total_bytes(const struct report_row *r)
-{
-	return r->row.alloc_bytes;
-}
-
-static u64 measure_total_blocks(const struct report_row *r)
-{
-	return r->row.allocs;
-}
-
-/* Each lost block counts for its own caller. */
-static u64 measure_leaked_bytes(const struct report_row *r)
-{
-	return r->leaks.sums.of[SCAN_DEFINITE].bytes + r->leaks.sums.of[SCAN_INDIRECT].bytes;
-}
-
-static u64 measure_leaked_blocks(const struct report_row *r)
-{
-	return r->leaks.sums.of[SCAN_DEFINITE].blocks + r->leaks.sums.of[SCAN_INDIRECT].blocks;
-}
-
-static u64 measure_peak(const struct report_row *r)
-{
-	return r->row.peak_bytes;
-}
-
-static u64 measure_temporary(const struct report_row *r)
-{
-	return r->row.temporary;
-}
-
 enum { LIVE_BYTES, TOTAL_BYTES = 2 };
 
 const struct report_measure report_measures[] = {
-	[LIVE_BYTES] = { "live-bytes", "live bytes", true, false, measure_live_bytes },
-	{ "live-blocks", "live blocks", false, false, measure_live_blocks },
-	[TOTAL_BYTES] = { "total-bytes", "bytes allocated", true, false, measure_total_bytes },
-	{ "total-blocks", "blocks allocated", false, false, measure_total_blocks },
-	{ "leaked-bytes", "bytes leaked", true, true, measure_leaked_bytes },
-	{ "leaked-blocks", "blocks leaked", false, true, measure_leaked_blocks },
-	{ "peak", "bytes at the peak", true, false, measure_peak },
-	{ "temporary", "temporary blocks", false, false, measure_temporary },
+	[LIVE_BYTES] = { "live-bytes", "live bytes", true, false, ROW_LIVE_BYTES },
+	{ "live-blocks", "live blocks", false, false, ROW_LIVE_BLOCKS },
+	[TOTAL_BYTES] = { "total-bytes", "bytes allocated", true, false, ROW_TOTAL_BYTES },
+	{ "total-blocks", "blocks allocated", false, false, ROW_TOTAL_BLOCKS },
+	{ "leaked-bytes", "bytes leaked", true, true, ROW_LEAKED_BYTES },
+	{ "leaked-blocks", "blocks leaked", false, true, ROW_LEAKED_BLOCKS },
+	{ "peak", "bytes at the peak", true, false, ROW_PEAK },
+	{ "temporary", "temporary blocks", false, false, ROW_TEMPORARY },
 	{ NULL },
 };
 

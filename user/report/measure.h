@@ -11,7 +11,7 @@ struct report_measure {
 	const char *what; /* "live bytes" */
 	bool is_bytes;	  /* else blocks */
 	bool is_of_scan;  /* zero without a leak verdict */
-	u64 (*value)(const struct report_row *row);
+	enum row_number number;
 };
 
 /* The table; live-bytes is the first row, and the last row has no name. */

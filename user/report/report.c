@@ -26,91 +26,50 @@
 
 enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200, CALLER_WIDTH = 60 };
 
-static double report_live_bytes(const struct report_row *r)
+u64 report_number(const struct report_row *r, enum row_number number)
 {
-	return (double)r->row.live_bytes;
-}
+	const struct scan_sum *of = r->leaks.sums.of, lost = leaks_lost(&r->leaks);
+	const u64 numbers[NR_ROW_NUMBERS] = {
+		[ROW_LIVE_BYTES] = r->row.live_bytes,
+		[ROW_LIVE_BLOCKS] = r->row.live_blocks,
+		[ROW_TOTAL_BYTES] = r->row.alloc_bytes,
+		[ROW_TOTAL_BLOCKS] = r->row.allocs,
+		[ROW_LOST_BYTES] = lost.bytes,
+		[ROW_LOST_BLOCKS] = lost.blocks,
+		[ROW_LEAKED_BYTES] = of[SCAN_DEFINITE].bytes + of[SCAN_INDIRECT].bytes,
+		[ROW_LEAKED_BLOCKS] = of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks,
+		[ROW_POSSIBLE_BYTES] = of[SCAN_POSSIBLE].bytes,
+		[ROW_PEAK] = r->row.peak_bytes,
+		[ROW_TEMPORARY] = r->row.temporary,
+		[ROW_MISMATCHED] = r->mismatched,
+		[ROW_BAD] = r->bad,
+		[ROW_GROWTH] = r->grown > 0 ? (u64)r->grown : 0,
+		[ROW_AGE] = r->oldest_ns,
+	};
 
-static double report_live_blocks(const struct report_row *r)
-{
-	return (double)r->row.live_blocks;
-}
-
-static double report_total_bytes(const struct report_row *r)
-{
-	return (double)r->row.alloc_bytes;
-}
-
-static double report_total_blocks(const struct report_row *r)
-{
-	return (double)r->row.allocs;
-}
-
-static double report_average(const struct report_row *r)
-{
-	return r->row.allocs ? (double)r->row.alloc_bytes / (double)r->row.allocs : 0;
-}
-
-static double report_peak(const struct report_row *r)
-{
-	return (double)r->row.peak_bytes;
-}
-
-static double report_temporary(const struct report_row *r)
-{
-	return (double)r->row.temporary;
-}
-
-static double report_age(const struct report_row *r)
-{
-	return (double)r->oldest_ns;
-}
-
-static double report_mismatched(const struct report_row *r)
-{
-	return (double)r->mismatched;
-}
-
-static double report_bad(const struct report_row *r)
-{
-	return (double)r->bad;
-}
-
-static double report_growth(const struct report_row *r)
-{
-	return r->grown > 0 ? (double)r->grown : 0;
-}
-
-static double report_leaked_bytes(const struct report_row *r)
-{
-	return (double)leaks_lost(&r->leaks).bytes;
-}
-
-static double report_leaked_blocks(const struct report_row *r)
-{
-	return (double)leaks_lost(&r->leaks).blocks;
+	return numbers[number];
 }
 
 enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
 
 const struct report_key report_keys[] = {
-	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", report_live_bytes, .is_of_live = true },
-	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", report_live_blocks, .is_of_live = true },
-	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", report_total_bytes },
-	{ "total-blocks", "blocks allocated", report_total_blocks },
-	{ "average", "average size", report_average, .human = human_bytes, .label = "on average" },
-	{ "leaked-bytes", "bytes leaked", report_leaked_bytes, .is_of_live = true, .wants_scan = true,
+	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", ROW_LIVE_BYTES, .is_of_live = true },
+	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", ROW_LIVE_BLOCKS, .is_of_live = true },
+	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", ROW_TOTAL_BYTES },
+	{ "total-blocks", "blocks allocated", ROW_TOTAL_BLOCKS },
+	{ "average", "average size", ROW_TOTAL_BYTES, .is_average = true, .human = human_bytes,
+	  .label = "on average" },
+	{ "leaked-bytes", "bytes leaked", ROW_LOST_BYTES, .is_of_live = true, .wants_scan = true,
 	  .human = human_bytes, .label = "leaked" },
-	{ "leaked-blocks", "blocks leaked", report_leaked_blocks, .is_of_live = true, .wants_scan = true,
+	{ "leaked-blocks", "blocks leaked", ROW_LOST_BLOCKS, .is_of_live = true, .wants_scan = true,
 	  .human = human_count, .label = "leaked" },
-	{ "peak", "bytes at the peak", report_peak, .human = human_bytes, .label = "at the peak" },
-	{ "temporary", "temporary blocks", report_temporary, .human = human_count, .label = "temporary" },
-	{ "mismatched", "mismatched releases of their blocks", report_mismatched, .human = human_count,
+	{ "peak", "bytes at the peak", ROW_PEAK, .human = human_bytes, .label = "at the peak" },
+	{ "temporary", "temporary blocks", ROW_TEMPORARY, .human = human_count, .label = "temporary" },
+	{ "mismatched", "mismatched releases of their blocks", ROW_MISMATCHED, .human = human_count,
 	  .label = "released wrongly" },
-	{ "badfree", "releases of what is no block", report_bad, .human = human_count,
-	  .label = "bad releases" },
-	{ "growth", "growth", report_growth, .is_of_live = true, .human = human_bytes, .label = "grown" },
-	{ "age", "age of the oldest live block", report_age, .is_of_live = true, .wants_blocks = true,
+	{ "badfree", "releases of what is no block", ROW_BAD, .human = human_count, .label = "bad releases" },
+	{ "growth", "growth", ROW_GROWTH, .is_of_live = true, .human = human_bytes, .label = "grown" },
+	{ "age", "age of the oldest live block", ROW_AGE, .is_of_live = true, .wants_blocks = true,
 	  .human = human_duration, .label = "old" },
 	{ NULL },
 };
@@ -121,6 +80,13 @@ const struct report_key *report_key_find(const char *name)
 		if (!strcmp(k->name, name))
 			return k;
 	return NULL;
+}
+
+double report_key_value(const struct report_key *key, const struct report_row *row)
+{
+	double value = (double)report_number(row, key->number);
+
+	return key->is_average && row->row.allocs ? value / (double)row->row.allocs : value;
 }
 
 /* A walk over all live blocks, which adds numbers to the rows. */
@@ -207,7 +173,7 @@ static int report_compare_rows(const void *pa, const void *pb, void *ctx)
 	const struct report_row *a = pa;
 	const struct report_row *b = pb;
 	const struct report_key *key = ctx;
-	int cmp = compare_double(key->value(a), key->value(b));
+	int cmp = compare_double(report_key_value(key, a), report_key_value(key, b));
 
 	if (!cmp)
 		cmp = report_compare_u64(a->row.live_bytes, b->row.live_bytes);
@@ -268,7 +234,7 @@ static int compare_leaks(const void *pa, const void *pb, void *ctx)
 	const struct report_row *a = pa;
 	const struct report_row *b = pb;
 	const struct report_key *key = ctx;
-	int cmp = key->wants_scan ? compare_double(key->value(a), key->value(b)) : 0;
+	int cmp = key->wants_scan ? compare_double(report_key_value(key, a), report_key_value(key, b)) : 0;
 
 	if (!cmp)
 		cmp = report_compare_u64(leaks_lost(&a->leaks).bytes, leaks_lost(&b->leaks).bytes);

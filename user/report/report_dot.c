@@ -86,7 +86,7 @@ static int add_path(struct graph *g, const struct report_process *p, const struc
 	if (err)
 		return err;
 	path = &g->paths[g->nr++];
-	*path = (struct path){ .value = g->measure->value(row) };
+	*path = (struct path){ .value = report_number(row, g->measure->number) };
 	g->total += path->value;
 	for (size_t i = 0; i < f->nr && !err; i++)
 		err = add_node(g, path, report_frame_name(f, g->report, i));
@@ -103,7 +103,7 @@ static int report_dot_add_process(struct graph *g, const struct report_process *
 	int err = report_rows(g->report, p, &rows, &nr, NULL);
 
 	for (size_t i = 0; i < nr && !err; i++)
-		if (g->measure->value(&rows[i]))
+		if (report_number(&rows[i], g->measure->number))
 			err = add_path(g, p, &rows[i]);
 	return err;
 }

@@ -58,10 +58,10 @@ int report_folded(FILE *out, const struct report *r)
 
 		err = report_rows(r, &r->processes[i], &rows, &nr, NULL);
 		for (size_t k = 0; k < nr && !err; k++) {
-			if (!m->value(&rows[k]))
+			if (!report_number(&rows[k], m->number))
 				continue;
 			err = report_folded_put_row(out, r, &r->processes[i], &rows[k], &f);
-			fprintf(out, " %" PRIu64 "\n", m->value(&rows[k]));
+			fprintf(out, " %" PRIu64 "\n", report_number(&rows[k], m->number));
 		}
 	}
 	report_frames_fini(&f);

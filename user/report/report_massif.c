@@ -182,13 +182,13 @@ static int add_leaves(struct tree *t, const struct report_process *p, const stru
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct leaf *leaf;
 
-		if (!m->value(&rows[i]))
+		if (!report_number(&rows[i], m->number))
 			continue;
 		err = array_reserve(t->leaves, t->max, t->nr + 1);
 		if (err)
 			return err;
 		leaf = &t->leaves[t->nr++];
-		*leaf = (struct leaf){ .value = m->value(&rows[i]) };
+		*leaf = (struct leaf){ .value = report_number(&rows[i], m->number) };
 		err = report_frames(&leaf->stack, t->report, p, &rows[i]);
 	}
 	return err;

@@ -23,21 +23,46 @@ struct report_row {
 		*why; /* who holds one of its blocks; NULL = not asked, or not one of the first callers */
 };
 
+/* The numbers of a caller that keys, measures and verdicts are about. */
+enum row_number {
+	ROW_LIVE_BYTES,
+	ROW_LIVE_BLOCKS,
+	ROW_TOTAL_BYTES,
+	ROW_TOTAL_BLOCKS,
+	ROW_LOST_BYTES, /* leaks_lost() */
+	ROW_LOST_BLOCKS,
+	ROW_LEAKED_BYTES, /* adds up: each lost block counts for its own caller */
+	ROW_LEAKED_BLOCKS,
+	ROW_POSSIBLE_BYTES,
+	ROW_PEAK,
+	ROW_TEMPORARY,
+	ROW_MISMATCHED,
+	ROW_BAD,
+	ROW_GROWTH, /* 0 if the caller shrank */
+	ROW_AGE,
+	NR_ROW_NUMBERS
+};
+
+/* One of them: bytes, blocks or nanoseconds. */
+u64 report_number(const struct report_row *row, enum row_number number);
+
 /* A sort key for rows, largest first. */
 struct report_key {
-	const char *name;			       /* for --sort: "live-bytes" */
-	const char *what;			       /* in a heading: "callers by live bytes" */
-	double (*value)(const struct report_row *row); /* bytes, blocks or nanoseconds */
-	bool is_of_live;			       /* all zero when nothing is live */
-	bool wants_blocks;			       /* needs a look at each live block */
-	bool wants_scan;			       /* all zero without a scan */
-	struct human (*human)(u64 value);	       /* with its unit, for people; set with label */
+	const char *name; /* for --sort: "live-bytes" */
+	const char *what; /* in a heading: "callers by live bytes" */
+	enum row_number number;
+	bool is_average;		  /* the number for each block allocated */
+	bool is_of_live;		  /* all zero when nothing is live */
+	bool wants_blocks;		  /* needs a look at each live block */
+	bool wants_scan;		  /* all zero without a scan */
+	struct human (*human)(u64 value); /* with its unit, for people; set with label */
 	const char *label; /* behind the value: "at the peak"; NULL = every format shows the value anyway */
 };
 
 /* All keys; the last row has no name. */
 extern const struct report_key report_keys[];
 const struct report_key *report_key_find(const char *name); /* NULL: no key @name */
+double report_key_value(const struct report_key *key, const struct report_row *row);
 
 /*
  * The callers of @p by the sort key of @r. Without live blocks a key of live blocks becomes total-bytes, without a scan

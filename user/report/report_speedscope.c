@@ -109,7 +109,7 @@ static void put_samples(struct json *j, const struct scope_callers *c, const str
 {
 	json_array_begin(j, "samples");
 	for (size_t i = 0; i < c->nr; i++) {
-		if (!m->value(&c->rows[i]))
+		if (!report_number(&c->rows[i], m->number))
 			continue;
 		json_array_begin(j, NULL);
 		for (size_t k = 0; k < c->samples[i].nr; k++)
@@ -119,8 +119,8 @@ static void put_samples(struct json *j, const struct scope_callers *c, const str
 	json_array_end(j);
 	json_array_begin(j, "weights");
 	for (size_t i = 0; i < c->nr; i++)
-		if (m->value(&c->rows[i]))
-			json_u64(j, NULL, m->value(&c->rows[i]));
+		if (report_number(&c->rows[i], m->number))
+			json_u64(j, NULL, report_number(&c->rows[i], m->number));
 	json_array_end(j);
 }
 
@@ -131,7 +131,7 @@ static void put_profile(struct json *j, const struct scope_callers *c, const str
 	u64 sum = 0;
 
 	for (size_t i = 0; i < c->nr; i++)
-		sum += m->value(&c->rows[i]);
+		sum += report_number(&c->rows[i], m->number);
 	snprintf(title, sizeof(title), "%s, %s (pid %d)", m->what, p->target->comm, (int)p->target->pid);
 	json_object_begin(j, NULL);
 	json_string(j, "type", "sampled");

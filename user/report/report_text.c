@@ -121,7 +121,7 @@ static void text_row_head(struct text *t, const struct report_process *p, const 
 	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu ", number);
 	if (key->label)
-		fprintf(t->out, "%s %s, ", key->human((u64)key->value(row)).text, key->label);
+		fprintf(t->out, "%s %s, ", key->human((u64)report_key_value(key, row)).text, key->label);
 	fputs(estimate_bytes(p->heap, bytes).text, t->out);
 	text_tone_end(t);
 	if (HAS_SAMPLES && heap_sample_bytes(p->heap) && t->report->options.verbose)
@@ -256,7 +256,7 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 		nr = drop_lost(rows, nr, &nr_lost);
 
 	/* Rows are sorted: zeros are at the end. */
-	while (nr && !key->value(&rows[nr - 1]))
+	while (nr && !report_key_value(key, &rows[nr - 1]))
 		nr--;
 	if (is_brief)
 		err = text_merge(t, s->process, rows, &nr, key);

@@ -279,7 +279,7 @@ static void text_move_up(struct report_row *rows, size_t i, const struct report_
 {
 	struct report_row row = rows[i];
 
-	for (; i && key->value(&rows[i - 1]) < key->value(&row); i--)
+	for (; i && report_key_value(key, &rows[i - 1]) < report_key_value(key, &row); i--)
 		rows[i] = rows[i - 1];
 	rows[i] = row;
 }

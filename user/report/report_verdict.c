@@ -55,36 +55,6 @@ struct verdict_part {
 	u64 bytes;
 };
 
-static u64 verdict_lost(const struct report_row *row)
-{
-	return row->leaks.sums.of[SCAN_DEFINITE].bytes + row->leaks.through.bytes;
-}
-
-static u64 verdict_possible(const struct report_row *row)
-{
-	return row->leaks.sums.of[SCAN_POSSIBLE].bytes;
-}
-
-static u64 verdict_grown(const struct report_row *row)
-{
-	return row->grown > 0 ? (u64)row->grown : 0;
-}
-
-static u64 verdict_live(const struct report_row *row)
-{
-	return row->row.live_bytes;
-}
-
-static u64 verdict_at_peak(const struct report_row *row)
-{
-	return row->row.peak_bytes;
-}
-
-static u64 verdict_temporary(const struct report_row *row)
-{
-	return row->row.temporary;
-}
-
 static int verdict_compare(const void *a, const void *b)
 {
 	const struct verdict_part *x = a, *y = b;
@@ -95,9 +65,8 @@ static int verdict_compare(const void *a, const void *b)
 }
 
 /* The callers with bytes, the largest first, at most MAX_LOOKED_AT: *@list is owned by the caller. 0 or -ENOMEM. */
-static int verdict_list_parts(const struct report_row *rows, size_t nr,
-			      u64 (*bytes)(const struct report_row *row), struct verdict_part **list,
-			      size_t *nr_parts, u64 *all)
+static int verdict_list_parts(const struct report_row *rows, size_t nr, enum row_number number,
+			      struct verdict_part **list, size_t *nr_parts, u64 *all)
 {
 	struct verdict_part *parts = calloc(nr + 1, sizeof(*parts));
 
@@ -105,9 +74,11 @@ static int verdict_list_parts(const struct report_row *rows, size_t nr,
 		return -ENOMEM;
 	*nr_parts = *all = 0;
 	for (size_t i = 0; i < nr; i++) {
-		if (bytes(&rows[i]))
-			parts[(*nr_parts)++] = (struct verdict_part){ &rows[i], bytes(&rows[i]) };
-		*all += bytes(&rows[i]);
+		u64 bytes = report_number(&rows[i], number);
+
+		if (bytes)
+			parts[(*nr_parts)++] = (struct verdict_part){ &rows[i], bytes };
+		*all += bytes;
 	}
 	qsort(parts, *nr_parts, sizeof(*parts), verdict_compare);
 	*nr_parts = *nr_parts < MAX_LOOKED_AT ? *nr_parts : MAX_LOOKED_AT;
@@ -115,16 +86,16 @@ static int verdict_list_parts(const struct report_row *rows, size_t nr,
 	return 0;
 }
 
-/* Find the place that has most of @bytes. "" without one. */
+/* Find the place that has most of @number. "" without one. */
 static int verdict_find_place(struct report_holder *out, const struct report *r,
 			      const struct report_process *p, const struct report_row *rows, size_t nr,
-			      u64 (*bytes)(const struct report_row *row))
+			      enum row_number number)
 {
 	auto_free struct verdict_part *parts = NULL;
 	auto_free char(*places)[OWN_PLACE_MAX] = calloc(MAX_LOOKED_AT, sizeof(*places));
 	size_t count, most = 0;
 	u64 all;
-	int err = places ? verdict_list_parts(rows, nr, bytes, &parts, &count, &all) : -ENOMEM;
+	int err = places ? verdict_list_parts(rows, nr, number, &parts, &count, &all) : -ENOMEM;
 
 	*out = (struct report_holder){ .share = "" };
 	for (size_t i = 0; !err && i < count; i++) {
@@ -153,16 +124,15 @@ static int verdict_find_place(struct report_holder *out, const struct report *r,
 int report_holder(struct report_holder *out, const struct report *r, const struct report_process *p,
 		  const struct report_row *rows, size_t nr)
 {
-	return verdict_find_place(out, r, p, rows, nr, verdict_live);
+	return verdict_find_place(out, r, p, rows, nr, ROW_LIVE_BYTES);
 }
 
 /* Append it: ", most of it from make_node (list.c:42)". */
 static int verdict_add_place(struct report_verdict *v, const struct report *r, const struct report_process *p,
-			     const struct report_row *rows, size_t nr,
-			     u64 (*bytes)(const struct report_row *row))
+			     const struct report_row *rows, size_t nr, enum row_number number)
 {
 	struct report_holder holder;
-	int err = verdict_find_place(&holder, r, p, rows, nr, bytes);
+	int err = verdict_find_place(&holder, r, p, rows, nr, number);
 
 	if (!err && *holder.place)
 		verdict_add(v, ", %sfrom %s", holder.share, holder.place);
@@ -182,12 +152,12 @@ static int verdict_asked(struct report_verdict *v, const struct report *r, const
 
 	if (!strcmp(asked, "peak")) {
 		verdict_add(v, "peak %s", human_bytes(totals.peak_bytes).text);
-		err = verdict_add_place(v, r, p, rows, nr, verdict_at_peak);
+		err = verdict_add_place(v, r, p, rows, nr, ROW_PEAK);
 	} else if (!strcmp(asked, "temporary")) {
 		verdict_add(v, "%s of %s blocks are temporary",
 			    totals.temporary ? human_percent(totals.temporary, totals.allocs).text : "none",
 			    human_count(totals.allocs).text);
-		err = verdict_find_place(&holder, r, p, rows, nr, verdict_temporary);
+		err = verdict_find_place(&holder, r, p, rows, nr, ROW_TEMPORARY);
 		if (!err && *holder.place)
 			verdict_add(v, ", %sfrom %s", *holder.share == 'm' ? "most of them " : holder.share,
 				    holder.place);
@@ -249,7 +219,7 @@ static int verdict_by_books(struct report_verdict *v, const struct report *r, co
 		verdict_add(v, "%s", p->target->is_started ? "" : ", older ones included");
 		return 0;
 	}
-	err = verdict_find_place(&holder, r, p, rows, nr, verdict_lost);
+	err = verdict_find_place(&holder, r, p, rows, nr, ROW_LOST_BYTES);
 	if (err)
 		return err;
 	all = p->target->is_started || holder.all > lost.bytes ? holder.all : lost.bytes;
@@ -276,7 +246,7 @@ static int verdict_leaks(struct report_verdict *v, const struct report *r, const
 				  of[SCAN_INDIRECT].bytes, of[SCAN_INDIRECT].blocks)
 			    .text);
 	v->nr_bad = strlen(v->text) - v->bad_at;
-	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_lost);
+	return IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, ROW_LOST_BYTES);
 }
 
 /* Were allocations lost, or can they be among what was lost? */
@@ -312,7 +282,7 @@ static int verdict_none(struct report_verdict *v, const struct report *r, const 
 		verdict_add(v, "; ");
 		verdict_add_sum(v, p, possible);
 		verdict_add(v, " possibly leaked");
-		err = IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, verdict_possible);
+		err = IS_AGENT ? 0 : verdict_add_place(v, r, p, rows, nr, ROW_POSSIBLE_BYTES);
 	}
 	if (unsure->blocks) {
 		verdict_add(v, "; ");
@@ -373,7 +343,7 @@ static int verdict_growth(struct report_verdict *v, const struct report *r, cons
 	verdict_add(
 		v, "; grows by %s/min",
 		estimate_bytes(p->heap, (u64)((double)more * (double)minute_ns / (double)g.span_ns)).text);
-	err = verdict_find_place(&holder, r, p, rows, nr, verdict_grown);
+	err = verdict_find_place(&holder, r, p, rows, nr, ROW_GROWTH);
 	/* A leak that grows is named once. */
 	if (!err && *holder.place && !strstr(v->text + v->bad_at, holder.place))
 		verdict_add(v, ", %sfrom %s", holder.share, holder.place);
@@ -428,7 +398,7 @@ static int verdict_add_live(struct report_verdict *v, const struct report *r, co
 		verdict_add(v, "; nothing is live");
 	if (IS_AGENT || p->leaks || has_growth || !totals.live_blocks)
 		return 0;
-	return verdict_add_place(v, r, p, rows, nr, verdict_live);
+	return verdict_add_place(v, r, p, rows, nr, ROW_LIVE_BYTES);
 }
 
 int report_verdict(struct report_verdict *v, const struct report *r, const struct report_process *p,

@@ -155,7 +155,7 @@ static int top_rows_add_row(struct top_rows *t, const struct rows_look *look, co
 	rate = known < look->old.nr ? look->old.of[known] : 0;
 	if (look->is_tick)
 		rate = rate_of(t, &t->known[known], &row->row, look->report->time_ns, rate);
-	if (!t->key->value(row))
+	if (!report_key_value(t->key, row))
 		return 0;
 	if (*look->filter)
 		err = name_caller(&t->known[known], look->report, p, row->row.fn);
@@ -193,7 +193,7 @@ static int top_rows_compare_rows(const void *pa, const void *pb, void *ctx)
 {
 	const struct top_row *a = pa, *b = pb;
 	const struct report_key *key = ctx;
-	double va = key->value(&a->row), vb = key->value(&b->row);
+	double va = report_key_value(key, &a->row), vb = report_key_value(key, &b->row);
 
 	if (va != vb)
 		return va < vb ? 1 : -1;
@@ -212,7 +212,7 @@ static void drop_empty(struct top_rows *t)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->nr; i++)
-		if (t->key->value(&t->list[i].row))
+		if (report_key_value(t->key, &t->list[i].row))
 			t->list[kept++] = t->list[i];
 	t->nr = kept;
 }

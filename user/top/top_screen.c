@@ -106,7 +106,8 @@ static struct cell cell_key(const struct cell_row *r)
 	const struct report_key *key = r->state->rows.key;
 
 	return text_cell(
-		estimate_if(r->state->head.is_sampled, key->human((u64)key->value(&r->row->row))).text);
+		estimate_if(r->state->head.is_sampled, key->human((u64)report_key_value(key, &r->row->row)))
+			.text);
 }
 
 static struct cell cell_pid(const struct cell_row *r)
