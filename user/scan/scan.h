@@ -24,7 +24,7 @@ struct heap_event;
 struct scan;
 struct snapshot;
 
-/* Pointers into the middle of a block that count as pointers to its start: C++, GLib, Rust and Abseil make them. */
+/* Pointers into the middle of a block that count as pointers to its start: C++, GLib, Rust and others make them. */
 enum scan_heuristic {
 	SCAN_STDSTRING = 1, /* the text of a counted string, behind length, capacity and counter */
 	SCAN_LENGTH64 = 2,  /* behind 8 bytes that hold the size of the rest */
@@ -32,7 +32,8 @@ enum scan_heuristic {
 	SCAN_MULTIPLE = 8,  /* a second base class: both words are addresses of virtual tables */
 	SCAN_GLIB = 16,	    /* an object behind its private data, known by its class; pointers in 32 bits */
 	SCAN_TABLE = 32,    /* a hash table of Rust behind its entries, of Abseil behind a header */
-	SCAN_HEURISTICS = 63
+	SCAN_SELF = 64,	    /* an object that keeps where its block begins, or where it begins itself */
+	SCAN_HEURISTICS = 127
 };
 
 struct scan_options {

@@ -84,7 +84,7 @@ static u32 behind_lowest(const struct spread *sp, u32 block)
 {
 	const struct scan *s = sp->s;
 	u32 offset = spread_lowest(sp, block);
-	bool may_be_start = s->blocks[block].flags & BLOCK_SHAPES || s->books.may_begin_within;
+	bool may_be_start = s->blocks[block].flags & BLOCK_SHAPES || s->books.may_begin_within || s->aware;
 
 	if (offset == UINT32_MAX)
 		return offset;

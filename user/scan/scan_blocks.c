@@ -401,6 +401,7 @@ void scan_free(struct scan *s)
 		scan_ends_fini(s);
 	free(s->behind);
 	free(s->tagged);
+	free(s->aware);
 	free(s->drained);
 	free(s->buckets);
 	free(s->spans);

@@ -463,5 +463,5 @@ bool scan_is_start(const struct scan *s, u32 block, u64 offset)
 	if ((flags & BLOCK_VPTRS) && offset % s->word_size == 0 &&
 	    edge_has_vptr(&s->edges, block, offset / s->word_size))
 		return true;
-	return scan_is_aligned_start(s, block, offset);
+	return scan_is_aligned_start(s, block, offset) || (!IS_AGENT && scan_knows_itself(s, block, offset));
 }

@@ -29,7 +29,8 @@ void looker_fini(struct looker *r)
 	edge_part_fini(&r->edges);
 	free(r->hits);
 	free(r->heads);
-	free(r->tagged);
+	free(r->tagged.of);
+	free(r->aware.of);
 	free(r->begins);
 }
 
@@ -128,7 +129,7 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
 		return hit_root(r, block, may_be_end ? ROOT_END : offset, c->where);
 	if (source == block)
-		return 0;
+		return IS_AGENT ? 0 : looker_note_self(r, c, block, offset);
 	if (!IS_AGENT && !may_be_end && may_be_link(r, c, source, block)) {
 		r->has_links = true;
 		return edges_add_link(&r->edges, source, block);

@@ -36,6 +36,12 @@ struct block_begin {
 	bool is_alone; /* no block begins at this end; else three words say that it is one */
 };
 
+/* Blocks that get a bit. */
+struct looker_list {
+	u32 *of; /* owned */
+	size_t nr, max;
+};
+
 /* Facts that all lookers share. */
 struct looker_facts {
 	struct snapshot *snap;		   /* borrowed */
@@ -82,9 +88,10 @@ struct looker {
 	size_t nr_heads, max_heads;
 	struct block_begin *begins; /* owned */
 	size_t nr_begins, max_begins;
-	u32 *tagged; /* owned; blocks that words with marks in the upper bits lead to, and then in the low bits */
-	size_t nr_tagged, max_tagged;
-	bool has_low_marks; /* some of these words have such marks, too */
+	struct looker_list
+		tagged; /* words with marks in the upper bits, and then in the low bits, lead to them */
+	struct looker_list aware; /* they keep the address of their first words */
+	bool has_low_marks;	  /* some of these words have such marks, too */
 	u64 scanned_bytes;
 	bool has_ends;	/* some pointers may mean the end of the block before */
 	bool has_links; /* some may be links of free lists */

@@ -52,11 +52,14 @@ static int enter_part(struct scan_reading *rd, struct looker *r)
 		err = enter_root(s, &r->hits[i]);
 	}
 	if (!err && !IS_AGENT)
-		err = scan_enter_tagged(s, r);
+		err = looker_list_enter(&r->tagged, s, &s->tagged);
+	if (!err && !IS_AGENT)
+		err = looker_list_enter(&r->aware, s, &s->aware);
 	if (!err && !IS_AGENT)
 		err = scan_enter_begins(s, r);
 	if (!IS_AGENT)
-		s->has_ends |= r->has_ends, s->has_links |= r->has_links;
+		s->has_ends |= r->has_ends, s->has_links |= r->has_links,
+			s->has_low_marks |= r->has_low_marks;
 	s->result.scanned_bytes += r->scanned_bytes;
 	r->nr_heads = r->nr_hits = 0;
 	r->scanned_bytes = 0;

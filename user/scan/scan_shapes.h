@@ -4,8 +4,19 @@
 
 #include "user/scan/scan_state.h"
 
+struct looker_list;
+struct candidate;
 struct looker;
 struct spread;
+
+/* scan_self.c: blocks that get a bit, in *@bits, which has one for each block of @s. 0 or -ENOMEM. */
+int looker_list_add(struct looker_list *list, u32 block) __must_check;
+/* Take over @list, which is empty then. */
+int looker_list_enter(struct looker_list *list, const struct scan *s, u64 **bits) __must_check;
+/* Note a word of @block that leads to @offset in the same block. */
+int looker_note_self(struct looker *r, const struct candidate *c, u32 block, u64 offset) __must_check;
+/* Does an object begin at @offset in @block, by such a word? */
+bool scan_knows_itself(const struct scan *s, u32 block, u64 offset);
 
 /* scan_edges.c: is @offset the first place in @block with some alignment, of over two words, at which it may begin? */
 bool scan_is_aligned_start(const struct scan *s, u32 block, u64 offset);
@@ -38,7 +49,5 @@ void scan_note_root(struct spread *sp, const struct root_ref *ref);
 #define SCAN_ADDRESS ((1ULL << 48) - 1) /* the bits of an address, where all blocks lie below */
 /* scan_tags.c: note a word whose address is one of a block but for marks in other bits. 0 or -ENOMEM. */
 int looker_note_tagged(struct looker *r, u64 value) __must_check;
-/* Take over what @r noted. 0 or -ENOMEM. */
-int scan_enter_tagged(struct scan *s, struct looker *r) __must_check;
 /* After the verdicts: are the lost blocks those that such words lead to? */
 void scan_count_tagged(struct scan *s);

@@ -75,8 +75,8 @@ struct scan {
 	u64 first_order, last_order; /* of the oldest and of the youngest block */
 	u8 order_shift;		     /* units of their ages: scan_judge.c */
 	struct end_bits ends;
-	u64 *behind; /* owned; bits: pointers to the middle count as ones to the start; NULL: no bits */
-	u64 *tagged; /* owned; bits: words with marks lead to these blocks; NULL: no bits */
+	/* Owned; bits or NULL: pointers to the middle count; words with marks lead here; the block knows its start. */
+	u64 *behind, *tagged, *aware;
 	bool has_low_marks;	  /* such words have marks in the low bits, too */
 	bool has_links;		  /* some pointers may be links of free lists */
 	bool has_ends;		  /* some pointers may mean the end of the block before */

@@ -14,29 +14,11 @@ int looker_note_tagged(struct looker *r, u64 value)
 {
 	taddr_t addr = value & SCAN_ADDRESS;
 	u32 block = scan_lookup(r->s, addr);
-	int err;
 
 	if (block == BLOCK_NONE || addr - r->s->blocks[block].addr > MARKS)
 		return 0;
-	err = array_reserve(r->tagged, r->max_tagged, r->nr_tagged + 1);
-	if (err)
-		return err;
-	r->tagged[r->nr_tagged++] = block;
 	r->has_low_marks |= addr != r->s->blocks[block].addr;
-	return 0;
-}
-
-int scan_enter_tagged(struct scan *s, struct looker *r)
-{
-	if (r->nr_tagged && !s->tagged)
-		s->tagged = calloc(s->nr / 64 + 1, sizeof(*s->tagged));
-	if (r->nr_tagged && !s->tagged)
-		return -ENOMEM;
-	for (size_t i = 0; i < r->nr_tagged; i++)
-		s->tagged[r->tagged[i] / 64] |= 1ULL << r->tagged[i] % 64;
-	s->has_low_marks |= r->has_low_marks;
-	r->nr_tagged = 0;
-	return 0;
+	return looker_list_add(&r->tagged, block);
 }
 
 static bool scan_is_tagged(const struct scan *s, u32 block)

@@ -240,6 +240,35 @@ static void placeholders(void **state)
 	assert_true(exists("heap-12.2.json"));
 }
 
+/* A process that has ended is the same in all later reports, but for one whose last numbers come late. */
+static void ended_is_written_once(void **state)
+{
+	struct report_process *p = &processes[1];
+	struct target target = *p->target;
+
+	(void)state;
+	assert_int_equal(prepares(false, "heap-%p.%n.json", "all-%n.json"), 0);
+	target.has_exited = true;
+	assert_int_equal(write_report(), 0);
+	p->target = &target;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(write_report(), 0);
+	target.start_time++;
+	assert_int_equal(write_report(), 0);
+	p->target = &targets[1];
+	assert_int_equal(write_report(), 0);
+	for (int i = 1; i <= 6; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "heap-11.%d.json", i);
+		assert_true(exists(name));
+		snprintf(name, sizeof(name), "heap-12.%d.json", i);
+		assert_int_equal(exists(name), i != 3 && i != 4);
+		snprintf(name, sizeof(name), "all-%d.json", i);
+		assert_true(contains(name, "\"pid\":12,"));
+	}
+}
+
 static void later_chdir_does_no_harm(void **state)
 {
 	(void)state;
@@ -354,6 +383,7 @@ int main(void)
 		TEST(links_are_not_followed),
 		TEST(own_file_is_replaced),
 		TEST(placeholders),
+		TEST(ended_is_written_once),
 		TEST(later_chdir_does_no_harm),
 		TEST(files_are_private),
 		TEST(full_stream_is_an_error_once),

@@ -319,6 +319,39 @@ static void marks_by_chance(void **state)
 	assert_int_equal(scan_result(w.scan).tagged.blocks, 0);
 }
 
+/*
+ * An object that was aligned by hand keeps where its block begins, another one where it begins itself. A list that is
+ * empty leads to its own head, and pointers to an object far behind say nothing about its block.
+ */
+static void objects_that_know_themselves(void **state)
+{
+	taddr_t aligned = block_at(HEAP + 0x8010, 256), behind = block_at(HEAP + 0x8200, 256),
+		list = block_at(HEAP + 0x8400, 256), far = block_at(HEAP + 0x8600, 256), held = block(0),
+		only_list = block(1), alone = block_at(HEAP + 0x8800, 256);
+
+	(void)state;
+	put(GLOBALS, aligned + 48);
+	put(aligned + 96, aligned);
+	put(aligned + 104, held);
+	put(GLOBALS + 8, behind + 8);
+	put(behind + 88, behind + 8);
+	put(GLOBALS + 16, list + 16);
+	put(list + 16, list + 16);
+	put(list + 24, list + 16);
+	put(list + 32, only_list);
+	put(GLOBALS + 24, far + 128);
+	put(far + 200, far);
+	put(alone + 96, alone);
+	scan_all();
+	assert_verdict(aligned, SCAN_REACHABLE);
+	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(behind, SCAN_REACHABLE);
+	assert_verdict(list, SCAN_POSSIBLE);
+	assert_verdict(only_list, SCAN_POSSIBLE);
+	assert_verdict(far, SCAN_POSSIBLE);
+	assert_verdict(alone, SCAN_DEFINITE);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -334,6 +367,7 @@ int main(void)
 		TEST(headers_of_owners),
 		TEST(headers_of_lost_owners),
 		TEST(owners_without_habit),
+		TEST(objects_that_know_themselves),
 		TEST(marked_pointers),
 		TEST(marks_by_chance),
 		TEST(free_chunks_are_no_header),
