@@ -82,7 +82,8 @@ static void scan_reason_explain_denied(struct scan_reason *r, pid_t pid)
 	const char *why = yama_reason();
 	pid_t tracer = scan_reason_find_tracer(pid);
 
-	if (!why && !proc_read_status(&own, getpid()) && own.caps_effective & 1ULL << CAP_SYS_PTRACE)
+	if (!IS_AGENT && !why && !proc_read_status(&own, getpid()) &&
+	    own.caps_effective & 1ULL << CAP_SYS_PTRACE)
 		why = "the kernel protects it, although heaptap has CAP_SYS_PTRACE";
 	if (!tracer) {
 		snprintf(r->text, sizeof(r->text), "no permission to stop the process%s%s", why ? ": " : ", ",

@@ -543,9 +543,9 @@ static void refuse_process(const struct session *s, const struct process *p, int
 
 	error("%s: PID %d (%s): cannot read its mappings: %s%s%s", s->options->command, p->target->pid,
 	      p->target->comm, strerror(-err),
-	      advice	  ? "; try: "
-	      : is_denied ? ": the kernel protects it"
-			  : "",
+	      advice		       ? "; try: "
+	      : is_denied && !IS_AGENT ? ": the kernel protects it"
+				       : "",
 	      advice ? advice : "");
 }
 
