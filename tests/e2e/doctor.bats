@@ -68,6 +68,20 @@ json() {
 	[ "$(json "$out" help[0])" = '"sudo heaptap ..."' ]
 }
 
+@test "doctor: nobody is told the source that run takes then" {
+	need_root
+	local never told
+	for never in "" 1; do
+		told=$(HEAPTAP_NO_CODE=$never as_nobody "$HEAPTAP" doctor)
+		HEAPTAP_NO_CODE=$never run -0 as_nobody "$HEAPTAP" run -- true
+		if [[ "$output" == *", source inline,"* ]]; then
+			[[ -z "$never" && "$told" == *" run: inline; attach: inline; bpf: "* ]]
+		else
+			[[ "$output" == *", source ptrace,"* && "$told" == *" run: breakpoints, which are slower: "* ]]
+		fi
+	done
+}
+
 @test "doctor: one privilege less is named alone" {
 	need_bpf
 	run setpriv --bounding-set -sys_ptrace -- "$HEAPTAP" doctor

@@ -268,6 +268,16 @@ told_static() {
 	done
 }
 
+# bats test_tags=ptrace,inline
+@test "run: the terminal is closed: the program gets SIGHUP, and the report is written (A5)" {
+	cd "$BATS_TEST_TMPDIR"
+	run -0 timeout -k 1 60 "$BATS_TEST_DIRNAME/../lib/closed_terminal.py" "$HEAPTAP" run -q -o r.json -- \
+		bash -c 'trap "echo hup >>told; exit 3" HUP; echo ready; while :; do sleep 0.1; done'
+	[ "$output" = "ended 3" ]
+	[ "$(cat told)" = hup ]
+	jq -e '.processes[0].exit.code == 3' r.json
+}
+
 @test "run: the program has the terminal" {
 	command -v script >/dev/null || skip "script (util-linux) is not installed"
 	run script -qec "$HEAPTAP run -q -o $BATS_TEST_TMPDIR/r.json -- $T/tty 0" /dev/null

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The files of the agent: one that stands here in no list is not in it. Rooms from the bottom up.
-AGENT_lib := array call_filter cgroup_memory courtesy crc32c elf elf_symbols escape file_at flush hash hash_index helper_process human json log \
+AGENT_lib := array call_filter cgroup_dir cgroup_memory courtesy crc32c elf elf_symbols escape file_at flush hash hash_index helper_process human json log \
 	maps parse privileges proc proc_memory random same_memory sha256 thread unnamed_file wrap yama
 AGENT_target := alloc_spec allocator allocator_kind image mapped_file module program_link target
 AGENT_names := data_ref

@@ -406,6 +406,9 @@ static int census_try_once(struct census *c, const struct census_options *o, u64
 	if (census_resident_read(&c->resident, c))
 		debug("census: PID %d: no smaps", (int)c->pid);
 	err = c->is_copied ? walk_calmly(c) : census_walk_allocators(c, deadline_ns);
+	if (err == -ETIME)
+		error("scan: PID %d: its heap could not be read in %s: a larger --max-pause allows more",
+		      (int)c->pid, human_duration(max_pause_ns).text);
 	if (!err && is_over(tries, &c->blocks)) {
 		census_resident_split(&c->resident, c);
 		read_err = census_read_memory(c, o);

@@ -287,10 +287,6 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid,
 		status = STATUS_IMPOSSIBLE;
 		break;
 	case -ETIME:
-		error("scan: PID %d: its heap could not be read in %s: a larger --max-pause allows more",
-		      (int)pid, human_duration(o->max_pause_ns ? o->max_pause_ns : CENSUS_PAUSE_NS).text);
-		status = STATUS_NO_VERDICT;
-		break;
 	case -EAGAIN:
 		status = STATUS_NO_VERDICT;
 		break;

@@ -20,6 +20,7 @@
 #include "user/source/limits.h"
 #include "user/cli/options.h"
 #include "user/source/source.h"
+#include "user/source/source_open.h"
 #include "user/target/target.h"
 
 void doctor_add_help(struct doctor *d, const char *fmt, ...)
@@ -227,6 +228,12 @@ static void examine_settings(struct doctor *d)
 
 /* ---- backends ---- */
 
+/* Why run, or attach, does not put code into programs unless asked; NULL: they may. */
+static const char *doctor_against_code(const struct caps *caps, bool is_launch)
+{
+	return source_forbids_code() ? "HEAPTAP_NO_CODE is set" : inline_limits_here(caps, is_launch);
+}
+
 static bool usable_by_bpf(struct doctor *d)
 {
 	const struct caps *caps = &d->caps;
@@ -236,26 +243,35 @@ static bool usable_by_bpf(struct doctor *d)
 		snprintf(d->how, sizeof(d->how), "bpf: %s", caps->reason);
 		return false;
 	}
-	why = inline_limits_here(caps, true);
+	why = doctor_against_code(caps, true);
 	snprintf(d->how, sizeof(d->how), "%s, %s; run: %s%s; attach: %s",
 		 caps->has_uprobe_multi && caps->is_multi_pid_exact ? "uprobes by multi links"
 								    : "uprobes by perf links",
 		 caps->is_uretprobe_safe ? "return probes" : "probes on return instructions",
 		 why ? "bpf: " : "inline", why ? why : "",
-		 inline_limits_here(caps, false) ? "bpf, for moments where that is too dear"
-						 : "bpf, inline where that is too dear, else for moments");
+		 doctor_against_code(caps, false) ? "bpf, for moments where that is too dear"
+						  : "bpf, inline where that is too dear, else for moments");
 	return true;
 }
 
 static bool usable_by_ptrace(struct doctor *d)
 {
+	const char *run, *attach;
 	struct caps caps;
 
 	if (source_ptrace.probe(&caps)) {
 		snprintf(d->how, sizeof(d->how), "ptrace: %s", caps.reason);
 		return false;
 	}
-	snprintf(d->how, sizeof(d->how), "breakpoints, which are slower; bpf: %s", d->caps.reason);
+	if (source_inline_traced.probe(&caps)) {
+		run = attach = caps.reason;
+	} else {
+		run = doctor_against_code(&caps, true);
+		attach = doctor_against_code(&caps, false);
+	}
+	snprintf(d->how, sizeof(d->how), "run: %s%s; attach: %s%s; bpf: %s",
+		 run ? "breakpoints, which are slower: " : "inline", run ? run : "",
+		 attach ? "breakpoints, which are slower: " : "inline", attach ? attach : "", d->caps.reason);
 	return true;
 }
 

@@ -77,8 +77,8 @@ struct doctor_breakpoints {
 struct doctor {
 	char release[DOCTOR_TEXT_LEN], machine[DOCTOR_TEXT_LEN];
 	struct caps caps;
-	const char *backend;		/* that would be taken; NULL = none works */
-	char how[DOCTOR_TEXT_LEN + 64]; /* the backend that heaptap would use, or why none works */
+	const char *backend;		     /* that would be taken; NULL = none works */
+	char how[3 * DOCTOR_TEXT_LEN + 128]; /* the backend that heaptap would use, or why none works */
 	struct doctor_finding findings[DOCTOR_MAX_FINDINGS];
 	size_t nr_findings;
 	struct doctor_object libc; /* heaptap's own; path NULL = linked statically */

@@ -117,7 +117,7 @@ static int change_once(struct guard *g, const struct change *c, bool *is_ours)
 
 	*is_ours = held != -ESRCH && (held != -EPIPE || c->kind != CHANGE_TAKE_OUT);
 	if (held && held != -EBUSY)
-		return inject_fail(in, held, "its threads cannot be stopped: %s", strerror(-held));
+		return inject_fail(in, held, "its threads cannot be stopped: %s", inject_reason(in, held));
 	g->shared->order.closes_file = false;
 	err = t->change(t->ctx, in->pid, c->file ? c->file->fd : -1);
 	if (in->file >= 0) {

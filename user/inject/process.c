@@ -15,6 +15,7 @@
 #include "user/inject/pages.h"
 #include "user/inject/plan.h"
 #include "user/inject/process_private.h"
+#include "user/lib/cgroup_dir.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
@@ -27,6 +28,13 @@ int inject_fail(struct injection *in, int err, const char *fmt, ...)
 	vsnprintf(in->why, sizeof(in->why), fmt, args);
 	va_end(args);
 	return err;
+}
+
+const char *inject_reason(const struct injection *in, int err)
+{
+	if (err != -ETIME)
+		return thread_call_reason(err);
+	return cgroup_dir_is_frozen(in->pid) ? "its control group is frozen" : "one does not run";
 }
 
 /* ---- islands ---- */
@@ -204,7 +212,7 @@ static int process_put_in(struct putting *p)
 	if (err)
 		return err == -EOPNOTSUPP ? err
 					  : inject_fail(in, err, "memory cannot be mapped in it: %s",
-							thread_call_reason(err));
+							inject_reason(in, err));
 	err = inject_drop_islands(in, p->s, p->mem);
 	if (!err)
 		err = make_island(in, p->s, p->nr, island_place(p), &p->island);
@@ -235,7 +243,7 @@ static int try_put_in(struct injection *in, const struct inject_site *sites, siz
 	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
 
 	if (err)
-		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
+		return inject_fail(in, err, "its threads cannot be stopped: %s", inject_reason(in, err));
 	err = process_put_in(&p);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;

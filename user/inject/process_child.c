@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arch/thread_call.h"
 #include "user/inject/left.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
@@ -107,11 +106,11 @@ int inject_renew(struct injection *in)
 
 	*in->why = '\0';
 	if (err)
-		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
+		return inject_fail(in, err, "its threads cannot be stopped: %s", inject_reason(in, err));
 	err = process_child_renew(in, &s, mem);
 	threads_resume(&s);
 	in->put_in_ns = clock_now_ns() - begin;
 	return err && !*in->why
-		       ? inject_fail(in, err, "memory cannot be mapped in it: %s", thread_call_reason(err))
+		       ? inject_fail(in, err, "memory cannot be mapped in it: %s", inject_reason(in, err))
 		       : err;
 }

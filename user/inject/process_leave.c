@@ -444,14 +444,14 @@ static int try_take_out(struct injection *in)
 
 	*in->why = '\0';
 	if (err && err != -ETIME)
-		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
+		return inject_fail(in, err, "its threads cannot be stopped: %s", inject_reason(in, err));
 	if (!err)
 		err = inject_check_region(in);
 	if (!err)
 		err = process_leave_take_out(in, &s, mem);
 	threads_resume(&s);
 	if (err == -ETIME)
-		err = inject_fail(in, err, "%s", "its threads do not run (a frozen control group?)");
+		err = inject_fail(in, err, "its threads do not run: %s", inject_reason(in, err));
 	took = clock_now_ns() - begin;
 	in->take_out_ns = took > in->take_out_ns ? took : in->take_out_ns;
 	return err;

@@ -33,6 +33,9 @@ int inject_close_file(struct injection *in) __must_check;
 /* Note the reason of @err, which is returned. */
 int inject_fail(struct injection *in, int err, const char *fmt, ...) __printf(3, 4);
 
+/* The words on @err of a stop of its threads, or of a call that one of them makes. */
+const char *inject_reason(const struct injection *in, int err);
+
 /* Memory of the target: a descriptor, or -errno; 0 or -errno. */
 int inject_open_memory(pid_t pid) __must_check;
 int inject_write(int mem, taddr_t addr, const void *bytes, size_t len) __must_check;

@@ -3,11 +3,14 @@
 #include "user/scan/scan_reason.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/thread_call.h"
+#include "user/lib/cgroup_dir.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/proc.h"
@@ -75,12 +78,16 @@ static pid_t scan_reason_find_tracer(pid_t pid)
 static void scan_reason_explain_denied(struct scan_reason *r, pid_t pid)
 {
 	struct proc_stat stat = { .comm = "unknown" };
-	const char *yama = yama_reason();
+	struct proc_status own = { .caps_effective = 0 };
+	const char *why = yama_reason();
 	pid_t tracer = scan_reason_find_tracer(pid);
 
+	if (!IS_AGENT && !why && !proc_read_status(&own, getpid()) &&
+	    own.caps_effective & 1ULL << CAP_SYS_PTRACE)
+		why = "the kernel protects it, although heaptap has CAP_SYS_PTRACE";
 	if (!tracer) {
-		snprintf(r->text, sizeof(r->text), "no permission to stop the process%s%s",
-			 yama ? ": " : ", ", yama ? yama : "which needs CAP_SYS_PTRACE");
+		snprintf(r->text, sizeof(r->text), "no permission to stop the process%s%s", why ? ": " : ", ",
+			 why ? why : "which needs CAP_SYS_PTRACE");
 		return;
 	}
 	if (proc_read_stat(&stat, tracer))
@@ -97,7 +104,9 @@ struct scan_reason scan_reason(int err, pid_t pid, u64 max_pause_ns)
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (reasons[i].err == err)
 			snprintf(r.text, sizeof(r.text), "%s", reasons[i].text);
-	if (err == -ETIME)
+	if (err == -ETIME && !IS_AGENT && cgroup_dir_is_frozen(pid))
+		snprintf(r.text, sizeof(r.text), "its control group is frozen");
+	else if (err == -ETIME)
 		snprintf(r.text, sizeof(r.text), "the process would have been stopped for longer than %s",
 			 human_duration(max_pause_ns).text);
 	if (err == -EPERM || err == -EACCES)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "user/lib/cgroup_dir.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
@@ -250,6 +251,12 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 	bool is_auto = o->way == SNAPSHOT_AUTO && !snapshot_plan_is_short(o);
 
 	*out = (struct snapshot_plan){ .way = SNAPSHOT_STOP };
+	/* None of its threads could make a copy, and it waits anyway. */
+	if (cgroup_dir_is_frozen(o->pid)) {
+		log_line(o->way == SNAPSHOT_AUTO ? LOG_DEBUG : LOG_WARN,
+			 "scan: PID %d: no copy: its control group is frozen", (int)o->pid);
+		return;
+	}
 	if (is_auto && forks_quickly(o) && !plan_fork(out, o))
 		return;
 	if ((o->way == SNAPSHOT_PRECOPY || is_auto) && !plan_precopy(out, o))

@@ -7,54 +7,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/cgroup_dir.h"
 #include "user/lib/cgroup_memory.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 
-#define CGROUPS "/sys/fs/cgroup"
-
-enum { MAX_PATH = 4096, MAX_LEVELS = 64 };
-
-/*
- * Directory of the cgroup of @pid in the hierarchy @name, which is mounted at @mount: "memory" of the first version,
- * "0" for the second version. False: not known.
- */
-static bool find_cgroup(pid_t pid, const char *name, const char *mount, char dir[MAX_PATH])
-{
-	auto_fclose FILE *f = NULL;
-	char path[40], line[MAX_PATH];
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
-
-		if (!second)
-			continue;
-		*first = *second = '\0';
-		/* The second version has the number 0 and no name. */
-		if (strcmp(name, first[1] ? first + 1 : line) != 0)
-			continue;
-		second[1 + strcspn(second + 1, "\n")] = '\0';
-		snprintf(dir, MAX_PATH, CGROUPS "%s%.*s", mount, MAX_PATH - 64, second + 1);
-		return true;
-	}
-	return false;
-}
+enum { MAX_LEVELS = 64 };
 
 /* To the parent. False: @dir is the root, which has no limits. */
-static bool go_up(char dir[MAX_PATH])
+static bool go_up(char dir[CGROUP_DIR_SIZE])
 {
 	char *slash = strrchr(dir, '/');
 
-	if (!slash || slash - dir < (long)strlen(CGROUPS))
+	if (!slash || slash - dir < (long)strlen(CGROUP_DIRS))
 		return false;
 	*slash = '\0';
 	return true;
 }
 
 /* The least that @dir and those above it have left. */
-static u64 least_room(char dir[MAX_PATH], enum cgroup_version version)
+static u64 least_room(char dir[CGROUP_DIR_SIZE], enum cgroup_version version)
 {
 	u64 room = UINT64_MAX;
 
@@ -71,24 +42,24 @@ static u64 least_room(char dir[MAX_PATH], enum cgroup_version version)
 
 u64 snapshot_price_room(pid_t pid)
 {
-	char dir[MAX_PATH];
+	char dir[CGROUP_DIR_SIZE];
 	u64 room = UINT64_MAX, kib, here;
 
 	if (proc_read_number("/proc", "meminfo", "MemAvailable:", &kib))
 		room = kib << 10;
-	here = find_cgroup(pid, "0", "", dir) ? least_room(dir, CGROUP_SECOND) : UINT64_MAX;
+	here = cgroup_dir_find(pid, "0", "", dir) ? least_room(dir, CGROUP_SECOND) : UINT64_MAX;
 	room = here < room ? here : room;
-	here = find_cgroup(pid, "memory", "/memory", dir) ? least_room(dir, CGROUP_FIRST) : UINT64_MAX;
+	here = cgroup_dir_find(pid, "memory", "/memory", dir) ? least_room(dir, CGROUP_FIRST) : UINT64_MAX;
 	return here < room ? here : room;
 }
 
 /* May the cgroups of @pid have one more process? */
 static bool may_fork(pid_t pid)
 {
-	char dir[MAX_PATH];
+	char dir[CGROUP_DIR_SIZE];
 	u64 max, now;
 
-	if (!find_cgroup(pid, "0", "", dir))
+	if (!cgroup_dir_find(pid, "0", "", dir))
 		return true;
 	for (int i = 0; i < MAX_LEVELS; i++) {
 		if (proc_read_number(dir, "pids.max", NULL, &max) &&

@@ -242,6 +242,11 @@ static void answer_cpu_limit(struct busy_signals *b, bool is_stuck, bool is_firs
 	}
 }
 
+bool busy_signals_is_shared(const struct signalfd_siginfo *si)
+{
+	return si->ssi_code == SI_KERNEL && (si->ssi_signo != SIGHUP || getsid(0) != getpid());
+}
+
 /* The main thread has not taken this signal. */
 static void busy_signals_answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 {
@@ -261,8 +266,7 @@ static void busy_signals_answer(struct busy_signals *b, const struct signalfd_si
 		answer_cpu_limit(b, is_stuck, is_first);
 		return;
 	}
-	/* The terminal sends its signals to the whole process group. */
-	if (program && si->ssi_code != SI_KERNEL)
+	if (program && !busy_signals_is_shared(si))
 		kill(program, sig);
 	if (is_first && program) {
 		log_now("%s: heaptap is busy %s: the program has got the signal; another one ends heaptap",

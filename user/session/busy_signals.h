@@ -14,6 +14,13 @@
 enum { BUSY_SIGNALS_FAREWELL = 8 };
 
 struct busy_signals;
+struct signalfd_siginfo;
+
+/*
+ * Has the program of run got signal @si as well, from its terminal? That sends Ctrl-C to the whole process group, but
+ * SIGHUP, when it is closed, only to the leader of the session.
+ */
+bool busy_signals_is_shared(const struct signalfd_siginfo *si);
 
 /* @command: for messages. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU must be blocked. 0 or -errno. */
 int busy_signals_new(struct busy_signals **out, const char *command) __must_check;

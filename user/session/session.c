@@ -539,10 +539,15 @@ void session_expect(struct session *s, size_t nr)
 
 static void refuse_process(const struct session *s, const struct process *p, int err)
 {
-	const char *advice = err == -EACCES || err == -EPERM ? caps_ptrace_advice() : NULL;
+	bool is_denied = err == -EACCES || err == -EPERM;
+	const char *advice = is_denied ? caps_ptrace_advice() : NULL;
 
 	error("%s: PID %d (%s): cannot read its mappings: %s%s%s", s->options->command, p->target->pid,
-	      p->target->comm, strerror(-err), advice ? "; try: " : "", advice ? advice : "");
+	      p->target->comm, strerror(-err),
+	      advice		       ? "; try: "
+	      : is_denied && !IS_AGENT ? ": the kernel protects it"
+				       : "",
+	      advice ? advice : "");
 }
 
 int session_attach(struct session *s, pid_t pid, bool is_started)
