@@ -286,22 +286,6 @@ static int read_regs(struct thread_call *c)
 	return 0;
 }
 
-int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn)
-{
-	int err;
-
-	*c = (struct thread_call){ .tid = tid, .insn = insn };
-	err = read_regs(c);
-	if (!err)
-		err = set_options(tid);
-	if (err)
-		return err;
-	err = block_signals(c);
-	if (err)
-		ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
-	return err;
-}
-
 int thread_call_begin_held(struct thread_call *c, pid_t tid, taddr_t insn)
 {
 	int err;
@@ -407,19 +391,60 @@ static int check_safe(pid_t tid, const struct inject_way_back *back)
 	return err;
 }
 
+/* Prepare a way back for @c, whose registers are read. After an error it has none. */
+static int make_way_back(struct thread_call *c, const struct inject_way_back *back, taddr_t stack)
+{
+	int err;
+
+	c->back = *back;
+	err = get_mask(c);
+	if (!err)
+		err = write_frame(c, stack);
+	if (!err)
+		err = enter_frame(c);
+	if (err)
+		c->frame = 0;
+	return err;
+}
+
+/* Have the thread that stopped go on by itself should we die, if that is possible. */
+static bool can_go_back(struct thread_call *c, const struct inject_way_back *back)
+{
+	taddr_t stack;
+
+	return !check_safe(c->tid, back) && !thread_call_find_stack(&stack, c->tid) &&
+	       !make_way_back(c, back, stack);
+}
+
+int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn, const struct inject_way_back *back)
+{
+	int err;
+
+	*c = (struct thread_call){ .tid = tid, .insn = insn };
+	err = read_regs(c);
+	if (!err)
+		err = set_options(tid);
+	if (err)
+		return err;
+	if (can_go_back(c, back)) {
+		c->insn = back->insn;
+		return 0;
+	}
+	err = block_signals(c);
+	if (err)
+		ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
+	return err;
+}
+
 int thread_call_begin_safe(struct thread_call *c, pid_t tid, const struct inject_way_back *back,
 			   taddr_t stack)
 {
 	int err = check_safe(tid, back);
 
-	*c = (struct thread_call){ .tid = tid, .insn = back->insn, .is_held = true, .back = *back };
+	*c = (struct thread_call){ .tid = tid, .insn = back->insn, .is_held = true };
 	if (!err)
 		err = read_regs(c);
-	if (!err)
-		err = get_mask(c);
-	if (!err)
-		err = write_frame(c, stack);
-	return err ? err : enter_frame(c);
+	return err ? err : make_way_back(c, back, stack);
 }
 
 static int note_child(const struct thread_call *c, pid_t *child)

@@ -20,7 +20,7 @@ struct thread_call {
 	u64 mask;	      /* of blocked signals */
 	bool was_stop;	      /* SIGSTOP arrived meanwhile */
 	bool is_held;
-	struct inject_way_back back; /* of thread_call_begin_safe() */
+	struct inject_way_back back; /* with a frame */
 	taddr_t frame;		     /* where it goes on by itself; 0 = nowhere */
 };
 
@@ -42,11 +42,13 @@ int thread_call_find_in(taddr_t *insn, pid_t tid, taddr_t start, taddr_t end) __
 #define NO_SIGNAL_MASK "PTRACE_GETSIGMASK is not there (Linux 3.11)"
 
 /*
- * Prepare @tid. -EBUSY if its registers may not change now: it runs a restartable sequence (rseq(2)). -ENOTSUP for
+ * Prepare @tid, by thread_call_begin_safe() where that is possible: otherwise it crashes if the tracer dies before
+ * thread_call_end(). -EBUSY if its registers may not change now: it runs a restartable sequence (rseq(2)). -ENOTSUP for
  * another CPU; -ENOTTY for an old kernel; -EPERM for a seccomp filter that cannot be suspended; -ESRCH if it has ended.
  * Nothing has changed then.
  */
-int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn) __must_check;
+int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn,
+		      const struct inject_way_back *back) __must_check;
 
 /* Why a call could not be begun, for a message. */
 const char *thread_call_reason(int err);

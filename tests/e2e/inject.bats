@@ -56,3 +56,10 @@ injected() {
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source is for x86_64"
 	injected inline -n 1 -c pwrite64
 }
+
+# The process that changes the target is the only one of heaptap that comes so far.
+@test "inject: inline: what puts the code in or takes it out is killed at any moment: the target goes on (A4)" {
+	with_bpf_only "it has a source of its own"
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source is for x86_64"
+	injected change -k -n 20
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""inject.py [-a] [-n POINTS] [-j JOBS] [-t TABLE] [SCENARIO...]: makes system calls of heaptap fail, one in each run (root).
+"""inject.py [-a|-k] [-n POINTS] [-j JOBS] [-t TABLE] [SCENARIO...]: makes system calls of heaptap fail, one in each run (root).
 
 First each scenario runs once under strace, which shows the system calls that heaptap makes. Then it runs again and again,
 and in each run one call of one name fails with one errno (strace --inject). strace counts the calls of each thread, so
@@ -11,6 +11,7 @@ that the N-th call fails in each thread that comes so far. After each run:
   - no process of heaptap and no temporary file is left, and the kernel has logged nothing about it.
 
 With -a allocations fail in place of system calls (tests/targets/libfail.c): the N-th one of all threads together.
+With -k a process of heaptap that comes so far is ended by SIGKILL at its N-th call of ptrace() or pwrite().
 
   -c NAME     this call only
   -n POINTS   failing calls of each name, spread over all of its calls (12; 0: all)
@@ -83,6 +84,9 @@ NEVER = {
     "sched_yield": "has no error", "sigaltstack": "has no error", "rt_sigtimedwait": "a signal that is awaited always comes", "times": "has no error",
     "getpgrp": "has no error", "getpgid": "has no error", "tkill": "ends the thread itself", "membarrier": "start of libc",
 }
+# The target, where it is another one.
+PROGRAMS = {"change": ("sums", "4")}
+KILLING_CALLS = ("ptrace", "pwrite64")
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 126, 127}
 
 # name: arguments; {pid} target, {dir} directory of the run, {rec} a recording of "leak", {t} targets.
@@ -93,6 +97,7 @@ SCENARIOS = {
     "follow": ("-f", "attach -q -f -t 100ms -d 0 -o {dir}/r.json {pid}"),
     "ptrace": ("", "attach -q -b ptrace -t 100ms -o {dir}/r.json {pid}"),
     "inline": ("", "attach -q -b inline -t 100ms -o {dir}/r.json {pid}"),
+    "change": ("-f", "attach -q -b inline --no-scan -t 100ms -o {dir}/r.json {pid}"),
     "run": ("", "run -q -b bpf -o {dir}/r.json -- {t}leak"),
     "run-ptrace": ("", "run -q -b ptrace -o {dir}/r.json -- {t}leak"),
     "report": ("-f", "report -q -o {dir}/r.json {rec}"),
@@ -133,8 +138,9 @@ class Run:
         strace = ["strace", "-qq", "-o", self.trace or self.dir + "/strace"] + ([follow] if follow else [])
         if self.inject:
             name, nth, errno = self.inject
-            strace += ["-e", "trace=" + name, "-e", "inject=%s:error=%s:when=%d" % (name, errno, nth)]
-            strace += ["--seccomp-bpf"] if follow else []
+            how = "signal=" if errno == "SIGKILL" else "error="
+            strace += ["-e", "trace=" + name, "-e", "inject=%s:%s:when=%d" % (name, how + errno, nth)]
+            strace += ["--seccomp-bpf"] if follow and errno != "SIGKILL" else []
         return strace + [HEAPTAP] + args.split()
 
     def fails_allocation(self):
@@ -185,7 +191,7 @@ class Run:
 
     def go(self):
         os.mkdir(self.dir + "/run", 0o700)
-        self.target = Target(self.dir)
+        self.target = Target(self.dir, PROGRAMS.get(self.scenario, ("steady",)))
         starter = getattr(self, self.scenario, None)
         process = starter() if starter else self.start(self.command(), "heaptap")
         try:
@@ -370,7 +376,7 @@ def plan_allocations(world, scenario, wanted):
     return [("malloc", n, "ENOMEM") for n in list(range(1, first // 2 + 1)) + points(first // 2, most, wanted and wanted - first // 2)]
 
 
-def plan(world, scenario, wanted, nr_errnos):
+def plan(world, scenario, wanted, nr_errnos, errnos=None):
     trace = world.dir + "/" + scenario + ".strace"
     run = Run(world, scenario, trace=trace).go()
     if run.finding or (run.status != 0 and scenario != "doctor"):
@@ -384,14 +390,14 @@ def plan(world, scenario, wanted, nr_errnos):
         # The program itself is executed by the first one.
         first = max(before, 1) if name == "execve" else before
         for nth in points(first, most, wanted):
-            for errno in ERRNOS[name].split()[:nr_errnos]:
+            for errno in errnos or ERRNOS[name].split()[:nr_errnos]:
                 yield name, nth, errno
     for name in unknown:
         print("inject.py: %s: no errno is known for %s(): not injected" % (scenario, name), file=sys.stderr)
 
 
 def main():
-    options, names = getopt.getopt(sys.argv[1:], "ac:e:n:j:t:lh")
+    options, names = getopt.getopt(sys.argv[1:], "akc:e:n:j:t:lh")
     options = dict(options)
     if "-h" in options or "-l" in options:
         print("\n".join(SCENARIOS) if "-l" in options else __doc__)
@@ -409,6 +415,8 @@ def main():
         for scenario in names or SCENARIOS:
             if "-a" in options:
                 todo = plan_allocations(world, scenario, wanted)
+            elif "-k" in options:
+                todo = [i for i in plan(world, scenario, wanted, 1, ["SIGKILL"]) if i[0] in KILLING_CALLS]
             else:
                 todo = [i for i in plan(world, scenario, wanted, nr_errnos) if options.get("-c", i[0]) == i[0]]
             # Probes of --follow are in each process that has the library: one run at a time.

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/inject/process_private.h"
 #include "user/lib/clock.h"
 #include "user/lib/courtesy.h"
 #include "user/lib/helper_process.h"
@@ -350,6 +351,7 @@ static bool is_traced_by_us(pid_t pid)
 
 static int change_in_helper(struct guard *g, const struct change *c)
 {
+	int status;
 	pid_t pid;
 
 	g->shared->result = -EIO;
@@ -366,7 +368,9 @@ static int change_in_helper(struct guard *g, const struct change *c)
 		g->shared->result = makers[c->kind](c);
 		_exit(0);
 	}
-	helper_process_wait(pid, NULL);
+	if (helper_process_wait(pid, &status) && WIFSIGNALED(status))
+		return inject_fail(c->in, -EIO, "the process that changes it was ended by signal %d",
+				   WTERMSIG(status));
 	return g->shared->result;
 }
 

@@ -93,7 +93,7 @@ static int read_left(struct injection *out, pid_t pid)
 	return err ? err : 1;
 }
 
-int inject_save(const struct injection *in, const struct inject_island *island, int mem)
+int inject_save(const struct injection *in, int mem)
 {
 	auto_free struct left_record *record = calloc(1, sizeof(*record));
 
@@ -101,8 +101,6 @@ int inject_save(const struct injection *in, const struct inject_island *island, 
 		return -ENOMEM;
 	record->layout = left_layout();
 	record->in = *in;
-	if (island)
-		record->in.islands[record->in.nr_islands++] = *island;
 	return inject_write(mem, in->region + PIECE_LEFT_OFFSET, record, sizeof(*record));
 }
 

@@ -8,7 +8,6 @@
 #include "user/lib/types.h"
 
 struct injection; /* user/inject/process.h */
-struct inject_island;
 
 enum inject_left {
 	INJECT_LEFT_NOTHING, /* no code of a heaptap is there */
@@ -17,8 +16,8 @@ enum inject_left {
 	INJECT_LEFT_UNKNOWN, /* the record cannot be read, or another version of heaptap has written it */
 };
 
-/* Write the record of @in, with @island that comes to it (NULL = none), to the target's memory @mem. 0 or -errno. */
-int inject_save(const struct injection *in, const struct inject_island *island, int mem) __must_check;
+/* Write the record of @in to the target's memory @mem. 0 or -errno. */
+int inject_save(const struct injection *in, int mem) __must_check;
 
 /* Is code of a heaptap in @pid? *@owner: the PID of that heaptap, 0 = not known. Does not stop the target. */
 enum inject_left inject_find_left(pid_t pid, pid_t *owner);

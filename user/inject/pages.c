@@ -228,6 +228,27 @@ static void drop_lone_runs(struct copying *c)
 
 /* ---- moving ---- */
 
+/* A copy whose parked pages lie in [@start, @end). */
+static const struct inject_copy *parked_in(const struct injection *in, taddr_t start, taddr_t end)
+{
+	for (u32 i = 0; i < in->nr_copies; i++)
+		if (in->copies[i].park < end && start < in->copies[i].park + in->copies[i].bytes)
+			return &in->copies[i];
+	return NULL;
+}
+
+/* Where pages can be parked: also over those of a library that is gone. 0: no room. */
+static taddr_t find_park(const struct injection *in, u64 bytes)
+{
+	const taddr_t start = in->region + PIECE_PARK_OFFSET;
+	const struct inject_copy *other;
+	taddr_t at = start;
+
+	while ((other = parked_in(in, at, at + bytes)))
+		at = other->park + other->bytes;
+	return in->nr_copies < INJECT_MAX_COPIES && at + bytes <= start + PIECE_PARK_BYTES ? at : 0;
+}
+
 static int pages_move(struct stopped *s, taddr_t from, u64 bytes, int flags, taddr_t to)
 {
 	const u64 args[INJECT_ARGS] = { from, bytes, bytes, (u64)(MREMAP_MAYMOVE | MREMAP_FIXED | flags),
@@ -261,14 +282,16 @@ static int write_patches(const struct copying *c, const struct copied_run *run, 
 }
 
 /*
- * Make the copy, wherever there is room for now. The jumps are in its file, which gives a page its bytes again when the
- * program drops it (MADV_DONTNEED). A byte of the original is written over itself: parts of a mapping that was written
- * to before it was divided become one again, also if uprobes were written to several of them meanwhile.
+ * Make the copy, where it is unmapped together with the region should we die before it has its place. The jumps are in
+ * its file, which gives a page its bytes again when the program drops it (MADV_DONTNEED). A byte of the original is
+ * written over itself: parts of a mapping that was written to before it was divided become one again, also if uprobes
+ * were written to several of them meanwhile.
  */
 static int pages_make_copy(const struct copying *c, const struct copied_run *run, taddr_t *out)
 {
+	const taddr_t at = find_park(c->in, run->bytes);
 	const u64 args[INJECT_ARGS] = {
-		0, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, c->fd, run->offset
+		at, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | (at ? MAP_FIXED : 0), c->fd, run->offset
 	};
 	auto_free u8 *bytes = malloc(run->bytes);
 	int err = bytes ? inject_read(c->mem, run->addr, bytes, run->bytes) : -ENOMEM;
@@ -307,27 +330,6 @@ static int copy_run(const struct copying *c, const struct copied_run *run, taddr
 
 /* ---- the list of copies ---- */
 
-/* A copy whose parked pages lie in [@start, @end). */
-static const struct inject_copy *parked_in(const struct injection *in, taddr_t start, taddr_t end)
-{
-	for (u32 i = 0; i < in->nr_copies; i++)
-		if (in->copies[i].park < end && start < in->copies[i].park + in->copies[i].bytes)
-			return &in->copies[i];
-	return NULL;
-}
-
-/* Where pages can be parked: also over those of a library that is gone. 0: no room. */
-static taddr_t find_park(const struct injection *in, u64 bytes)
-{
-	const taddr_t start = in->region + PIECE_PARK_OFFSET;
-	const struct inject_copy *other;
-	taddr_t at = start;
-
-	while ((other = parked_in(in, at, at + bytes)))
-		at = other->park + other->bytes;
-	return in->nr_copies < INJECT_MAX_COPIES && at + bytes <= start + PIECE_PARK_BYTES ? at : 0;
-}
-
 /* Enter all runs for which there is room in the list, which must be complete before anything moves. */
 static void list_runs(struct copying *c)
 {
@@ -354,7 +356,7 @@ static void list_runs(struct copying *c)
 }
 
 /* The copies of all runs are the last ones in the list. Those that cannot be made are taken from it. */
-static int copy_runs(const struct copying *c, const struct inject_island *island)
+static int copy_runs(const struct copying *c)
 {
 	struct injection *in = c->in;
 	u32 first = in->nr_copies - (u32)c->runs.nr, nr = first;
@@ -374,10 +376,10 @@ static int copy_runs(const struct copying *c, const struct inject_island *island
 	if (nr == in->nr_copies)
 		return 0;
 	in->nr_copies = nr;
-	return inject_save(in, island, c->mem);
+	return inject_save(in, c->mem);
 }
 
-static int pages_carry_out(struct copying *c, const struct inject_island *island)
+static int pages_carry_out(struct copying *c)
 {
 	char name[INJECT_FILE_NAME];
 	auto_close int ours = -1;
@@ -390,7 +392,7 @@ static int pages_carry_out(struct copying *c, const struct inject_island *island
 	/* The name is for people who read /proc/PID/maps. */
 	snprintf(name, sizeof(name), INJECT_COPY_NAME "%s", c->file->path);
 	list_runs(c);
-	err = c->runs.nr ? inject_save(c->in, island, c->mem) : 0;
+	err = c->runs.nr ? inject_save(c->in, c->mem) : 0;
 	if (err || !c->runs.nr)
 		return err;
 	err = inject_make_file(c->s, c->mem, name, end, &c->fd);
@@ -398,10 +400,10 @@ static int pages_carry_out(struct copying *c, const struct inject_island *island
 		for (size_t i = 0; i < c->runs.nr; i++)
 			pages_stay(c->in, c->runs.runs[i].bytes / PIECE_PAGE, strerror(-err));
 		c->in->nr_copies -= (u32)c->runs.nr;
-		return inject_save(c->in, island, c->mem);
+		return inject_save(c->in, c->mem);
 	}
 	c->ours = ours = inject_open_file(c->s->all.pid, c->fd);
-	err = copy_runs(c, island);
+	err = copy_runs(c);
 	ret = inject_close(c->s, c->fd);
 	return err ? err : ret;
 }
@@ -449,7 +451,7 @@ static int check_guards(const struct copying *c)
 }
 
 int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
-		      size_t nr, const struct inject_file *f, const struct inject_island *island)
+		      size_t nr, const struct inject_file *f)
 {
 	struct copying c = { .in = in, .s = s, .mem = mem, .file = f, .patches = patches, .nr_patches = nr };
 	int err = list_pages(&c);
@@ -458,7 +460,7 @@ int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const st
 		err = pages_find_runs(&c);
 	if (!err) {
 		drop_lone_runs(&c);
-		err = pages_carry_out(&c, island);
+		err = pages_carry_out(&c);
 	}
 	if (!err && f->must_move && in->nr_in_place)
 		err = inject_fail(in, -EOPNOTSUPP, "its code cannot be copied: %s", in->why_in_place);

@@ -11,14 +11,13 @@
 bool inject_pages_can_move(void);
 
 /*
- * Put copies in the place of the pages that @patches of @f change. The copies have the jumps. @in is saved with @island
- * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, -EOPNOTSUPP
+ * Put copies in the place of the pages that @patches of @f change. The copies have the jumps. @in is saved first.
+ * Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, -EOPNOTSUPP
  * with the reason in in->why: one of these is guarded, or @f->must_move, or -errno if the target's memory is not as it
  * was.
  */
 int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
-		      size_t nr, const struct inject_file *f,
-		      const struct inject_island *island) __must_check;
+		      size_t nr, const struct inject_file *f) __must_check;
 
 /*
  * May indirect jumps to the code at @addr, by @smaps (a file), lead only to instructions that are made for it? A jump

@@ -70,13 +70,20 @@ static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr
 		       struct inject_island *out)
 {
 	u64 bytes = inject_plan_bytes(nr);
+	int err;
 
 	out->start = find_hole(s->all.pid, near, bytes);
 	out->bytes = bytes;
 	if (!out->start || in->nr_islands == INJECT_MAX_ISLANDS)
 		return -ENOSPC;
-	return inject_map(s, out->start, bytes, PROT_READ | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+	err = inject_map(s, out->start, bytes, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+	if (err)
+		return err;
+	/* Before the first jump: whoever takes the code out if we die must know where a thread may be. */
+	in->islands[in->nr_islands] = *out;
+	__atomic_store_n(&in->nr_islands, in->nr_islands + 1, __ATOMIC_RELEASE);
+	return 0;
 }
 
 /* ---- functions ---- */
@@ -175,9 +182,9 @@ static int process_carry_out(const struct putting *p)
 	first_copy = in->nr_copies;
 	memcpy(&in->patches[first], plan->patches, plan->nr * sizeof(*plan->patches));
 	__atomic_store_n(&in->nr_patches, first + (u32)plan->nr, __ATOMIC_RELEASE);
-	err = inject_save(in, &p->island, p->mem);
+	err = inject_save(in, p->mem);
 	if (!err)
-		err = inject_pages_copy(in, p->s, p->mem, plan->patches, plan->nr, p->file, &p->island);
+		err = inject_pages_copy(in, p->s, p->mem, plan->patches, plan->nr, p->file);
 	if (!err)
 		err = write_jumps(p);
 	return err ? process_undo(p, first, first_copy, err) : 0;
@@ -226,9 +233,9 @@ static int process_put_in(struct putting *p)
 		err = -EAGAIN;
 	if (!err)
 		err = process_carry_out(p);
-	/* Jumps that cannot be taken back need their island. */
-	if (!err || in->nr_patches > nr_before || inject_unmap(p->s, p->island.start, p->island.bytes))
-		in->islands[in->nr_islands++] = p->island;
+	/* Jumps that cannot be taken back need their island, which is the last one. */
+	if (err && in->nr_patches == nr_before && !inject_unmap(p->s, p->island.start, p->island.bytes))
+		in->nr_islands--;
 	inject_plan_fini(&p->plan);
 	return err;
 }

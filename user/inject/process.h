@@ -65,7 +65,7 @@ struct injection {
 	u32 nr_places, nr_shards; /* of the region, that are mapped */
 	bool has_no_counter; /* the program has forbidden itself to read the CPU's counter (PR_SET_TSC) */
 	struct code_ways ways;
-	taddr_t returned;
+	taddr_t returned; /* where calls return to us; 0 = the region is not complete, and no call was led to it */
 	u32 nr_patches, nr_islands;
 	struct inject_patch patches[INJECT_MAX_PATCHES];
 	struct inject_island islands[INJECT_MAX_ISLANDS];

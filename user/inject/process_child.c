@@ -91,7 +91,7 @@ static int process_child_renew(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = write_inherited(h, in, mem);
 	if (!err)
-		err = inject_save(in, NULL, mem);
+		err = inject_save(in, mem);
 	if (h)
 		free(h->threads);
 	return err;

@@ -347,7 +347,7 @@ int inject_drop_islands(struct injection *in, struct stopped *s, int mem)
 
 		/* Off the list first: later the program may have mapped other memory there. */
 		unlist_island(in, island);
-		err = inject_save(in, NULL, mem);
+		err = inject_save(in, mem);
 		if (!err)
 			err = inject_unmap(s, island->start, island->bytes);
 		if (err)

@@ -189,33 +189,47 @@ static int ask_for_counter(bool *out, struct stopped *s, int mem, taddr_t region
 	return err;
 }
 
+/* From here on others know what to take out, should we die. */
+static void name_region(struct injection *in, taddr_t region)
+{
+	const struct piece_head *head = (const void *)piece_object_start;
+
+	in->nr_places = PIECE_FIRST_PLACES;
+	in->nr_shards = PIECE_FIRST_SHARDS;
+	in->ways = (struct code_ways){ region + head->enter, region + head->enter_call,
+				       in->nr_buckets ? region + PIECE_KEYS_OFFSET : 0,
+				       in->nr_buckets ? region + PIECE_PRIVATE_OFFSET : 0 };
+	in->returned = 0;
+	in->region = region;
+	__atomic_store_n(&in->state, INJECT_IN, __ATOMIC_RELEASE);
+}
+
 int inject_make_region(struct injection *in, struct stopped *s, int mem)
 {
 	const struct piece_head *head = (const void *)piece_object_start;
 	const taddr_t region = process_region_find_place(s->all.pid);
-	int err = region ? 0 : -ENOMEM, ret;
+	const u32 state = in->state;
+	int err, ret;
 
-	in->nr_places = PIECE_FIRST_PLACES;
-	in->nr_shards = PIECE_FIRST_SHARDS;
-	if (!err)
-		err = map_code(s, mem, region);
+	if (!region)
+		return -ENOMEM;
+	name_region(in, region);
+	err = map_code(s, mem, region);
 	if (!err)
 		err = inject_map_file(s, mem, in, region, false);
 	if (!err)
 		err = ask_for_counter(&in->has_no_counter, s, mem, region);
 	if (!err) {
-		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call,
-					       in->nr_buckets ? region + PIECE_KEYS_OFFSET : 0,
-					       in->nr_buckets ? region + PIECE_PRIVATE_OFFSET : 0 };
 		in->returned = region + head->returned;
-		in->region = region;
 		return 0;
 	}
 	/* A program that locks all memory that it maps (mlockall) may lock no more of it. */
 	if (err == -EAGAIN)
 		err = inject_fail(in, -EOPNOTSUPP,
 				  "it locks all of its memory, and may lock no more (RLIMIT_MEMLOCK)");
-	ret = region && err != -EEXIST ? inject_unmap_region(s, region) : 0;
+	ret = err != -EEXIST ? inject_unmap_region(s, region) : 0;
+	in->region = 0;
+	in->state = state;
 	return ret ? inject_fail(in, err, "its memory cannot be unmapped: %s", strerror(-ret)) : err;
 }
 
@@ -303,7 +317,7 @@ static int process_region_grow(struct injection *in, struct stopped *s, int mem,
 		return err;
 	in->nr_places = nr_places;
 	in->nr_shards = nr_shards;
-	err = inject_save(in, NULL, mem);
+	err = inject_save(in, mem);
 	if (!err)
 		err = grow_parts(in, s, old_places, old_shards);
 	/* Before threads go on that have waited for a place. */

@@ -308,6 +308,8 @@ int inject_restore_returns(const struct injection *in, struct stopped *s, int me
 	auto_free struct inject_link *links = NULL;
 	int err;
 
+	if (!in->returned)
+		return 0;
 	if (!cpu->has_link)
 		return each_thread(&r, restore_on_stack);
 	links = calloc(s->all.nr + 1, sizeof(*links));

@@ -52,7 +52,7 @@ struct code_ranges {
 
 static bool wants_way_back(const struct stopped *s)
 {
-	return s->all.by == STOP_BY_TRACER && (!s->back.insn || !s->back.restorer);
+	return !s->back.insn || !s->back.restorer;
 }
 
 /* Code of the program and of the kernel, and not the piece, which may go away. */
@@ -164,8 +164,7 @@ static int threads_begin(struct stopped *s, struct stopped_thread *t)
 	if (t->state == STOP_NOTED && !stop_all_take(t))
 		return -EAGAIN;
 	if (t->state == STOP_TAKEN)
-		return thread_call_begin(&s->call, t->tid, s->insn);
-	/* Here we are no helper that survives a kill of heaptap. */
+		return thread_call_begin(&s->call, t->tid, s->insn, &s->back);
 	if (!wants_way_back(s) && !thread_call_find_stack(&stack, t->tid) &&
 	    !thread_call_begin_safe(&s->call, t->tid, &s->back, stack))
 		return 0;

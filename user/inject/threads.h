@@ -11,7 +11,7 @@ struct stopped {
 	struct stopped_thread *worker; /* makes the system calls; NULL = none so far */
 	struct thread_call call;       /* of the worker */
 	taddr_t insn;		       /* that makes system calls; 0 = not looked for yet */
-	struct inject_way_back back; /* of a process that we trace: by it the worker goes on should we die */
+	struct inject_way_back back;   /* by it the worker goes on should we die */
 };
 
 /*

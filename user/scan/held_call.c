@@ -17,7 +17,7 @@ int held_make(struct held_caller *by, struct thread_request *r)
 static int held_call_by(struct held_caller *by, pid_t tid, int (*work)(struct held_caller *by, void *ctx),
 			void *ctx)
 {
-	int err = thread_call_begin(by->call, tid, by->places.insn);
+	int err = thread_call_begin(by->call, tid, by->places.insn, &by->places.back);
 
 	if (err)
 		return err;

@@ -121,7 +121,7 @@ static int make_stopped(struct watch_opening *o, struct held_caller *by)
 	int err = snapshot_read_maps(&moment);
 
 	if (!err)
-		err = thread_call_places(&by->places, &moment, by->holder != NULL);
+		err = thread_call_places(&by->places, &moment);
 	if (!err)
 		err = held_call(by, make_fd, o->w);
 	snapshot_fini(&moment);

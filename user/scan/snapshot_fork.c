@@ -64,7 +64,7 @@ static int fork_by(struct held_caller *by, void *ctx)
 int process_copy_make(struct process_copy *c, const struct stopped_threads *held, const struct snapshot *s)
 {
 	struct held_caller by = { .held = held, .holder = c->holder, .outliving = c->outliving };
-	int err = thread_call_places(&by.places, s, c->holder != NULL);
+	int err = thread_call_places(&by.places, s);
 
 	c->parent = held->pid;
 	c->places = by.places;
@@ -112,7 +112,7 @@ static bool reap_by(const struct process_copy *c, struct thread_call *call, pid_
 	if (!stop_one(tid))
 		return false;
 	outliving_begin(c->outliving);
-	if (!thread_call_begin(call, tid, c->places.insn)) {
+	if (!thread_call_begin(call, tid, c->places.insn, &c->places.back)) {
 		if (thread_call_do(call, &r))
 			r.result = -ESRCH;
 		if (thread_call_end(call))

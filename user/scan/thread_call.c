@@ -21,13 +21,13 @@ static int thread_call_find(taddr_t *insn, const struct snapshot *s)
 	return -ENOENT;
 }
 
-int thread_call_places(struct thread_request *r, const struct snapshot *s, bool wants_way_back)
+int thread_call_places(struct thread_request *r, const struct snapshot *s)
 {
 	int err = -ENOENT;
 
 	*r = (struct thread_request){ 0 };
 	/* The dynamic linker has all, is small, and is the last file. */
-	for (size_t i = wants_way_back ? s->nr_maps : 0; i-- > 0 && err;) {
+	for (size_t i = s->nr_maps; i-- > 0 && err;) {
 		const struct snapshot_map *map = &s->maps[i];
 
 		if (map->is_executable && map->is_readable && (map->ino || is_vdso(map)))

@@ -7,7 +7,7 @@
 struct snapshot;
 
 /*
- * Fill in the places of @r: an instruction in the vDSO; @wants_way_back: and those of a way back, where they are found.
- * 0; -ENOENT; -ENOTSUP on this CPU; or -errno.
+ * Fill in the places of @r: an instruction in the vDSO, and those of a way back, where they are found. 0; -ENOENT;
+ * -ENOTSUP on this CPU; or -errno.
  */
-int thread_call_places(struct thread_request *r, const struct snapshot *s, bool wants_way_back) __must_check;
+int thread_call_places(struct thread_request *r, const struct snapshot *s) __must_check;

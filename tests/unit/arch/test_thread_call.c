@@ -322,8 +322,8 @@ static struct found find_all(pid_t pid)
 	return f;
 }
 
-/* From where a thread makes calls for us. */
-enum hold { ANYWHERE, AT_ENTRY, AT_EXIT, NR_HOLDS };
+/* From where a thread makes calls for us. FREE: as ANYWHERE, of a thread that nobody holds otherwise. */
+enum hold { FREE, ANYWHERE, AT_ENTRY, AT_EXIT };
 
 static void hold(pid_t pid, enum hold where)
 {
@@ -373,9 +373,10 @@ static void trace(pid_t pid, enum moment moment, enum hold where)
 		int err;
 
 		hold(pid, where);
-		err = thread_call_begin_safe(&c, pid, &f.back, f.sp_low);
-		if (err)
-			_exit(err == -ENOTSUP ? 77 : 3);
+		err = where == FREE ? thread_call_begin(&c, pid, f.back.insn, &f.back)
+				    : thread_call_begin_safe(&c, pid, &f.back, f.sp_low);
+		if (err || !c.frame)
+			_exit(!err || err == -ENOTSUP ? 77 : 3);
 		if (moment == AT_BEGIN)
 			die();
 		if (thread_call_do(&c, &ask) || ask.result != getppid())
@@ -459,6 +460,7 @@ static const struct work {
 	bool is_waiting; /* in a system call */
 } works[] = {
 	{ spinning_child, ANYWHERE },	    { reading_child, ANYWHERE, true }, { masked_child, ANYWHERE },
+	{ spinning_child, FREE },	    { reading_child, FREE, true },     { masked_child, FREE },
 	{ calling_child, ANYWHERE },	    { calling_child, AT_ENTRY },       { calling_child, AT_EXIT },
 #if defined(__aarch64__)
 	{ sleeping_child, ANYWHERE, true },
@@ -492,7 +494,7 @@ static void tracer_killed(void **state)
 	srand(1);
 	for (int i = 0; i < ROUNDS; i++) {
 		pid_t pid = start(i % 2 ? spinning_child : reading_child, !(i % 2));
-		pid_t tracer = start_tracer(pid, AGAIN_AND_AGAIN, ANYWHERE);
+		pid_t tracer = start_tracer(pid, AGAIN_AND_AGAIN, i % 3 ? FREE : ANYWHERE);
 
 		/* Where a CPU is emulated, the first call takes long. */
 		while (i % 4 > 1 && !shared->nr_calls &&
