@@ -59,7 +59,7 @@ struct output {
 	struct kept kept; /* with --keep and a name per report */
 	u64 *ended;	  /* owned; with has_pid: ended_mark() of those of the last report */
 	size_t nr_ended;
-	void **reserve;	  /* borrowed; that of the outputs; NULL = none */
+	void **reserve; /* borrowed; that of the outputs; NULL = none */
 };
 
 /* Given back when a report lacks memory, which is then written again, with less in it. */
@@ -606,7 +606,7 @@ static bool is_first_of_pid(const struct report *r, size_t at)
 	return true;
 }
 
-/* What distinguishes the @nr processes in @list, which have one PID, and their numbers. 0: one of them still runs. */
+/* A mark of the @nr processes in @list, which have one PID, and of their numbers. 0: one of them still runs. */
 static u64 ended_mark(const struct report_process *list, size_t nr)
 {
 	u64 mark = nr;
