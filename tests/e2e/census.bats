@@ -256,6 +256,14 @@ sys.stdin.read()'
 	told .why.verdict definite
 }
 
+@test "census: a program is called as its user calls it: by the link that was started" {
+	ln -s "$(realpath "$T/census_types")" "$BATS_TEST_TMPDIR/applet"
+	counted "$BATS_TEST_TMPDIR/applet"
+	with_json --why "$(awk '$1 == "favourite" { print $2 }' "$truth")"
+	told .why.root.object "$BATS_TEST_TMPDIR/applet"
+	fails grep census_types "$json"
+}
+
 # bats test_tags=full
 @test "census: --why TYPE names who holds the blocks of a class, each with a chain" {
 	counted "$T/census_types"

@@ -17,6 +17,7 @@
 #include "user/names/demangle.h"
 #include "user/scan/kernel_words.h"
 #include "user/target/module.h"
+#include "user/target/program_link.h"
 
 /*
  * An object of a C++ class with virtual functions begins with the address of its table. Two words before that address
@@ -32,6 +33,7 @@ struct census_names {
 	struct mapping_list maps;      /* owned */
 	struct symbolizer *symbolizer; /* owned */
 	char *exe;		       /* owned; NULL = unknown */
+	char *link;		       /* owned; by which it was started, NULL = exe itself */
 };
 
 void census_names_free(struct census_names *n)
@@ -42,6 +44,7 @@ void census_names_free(struct census_names *n)
 	mapping_list_fini(&n->maps);
 	module_table_free(n->modules);
 	free(n->exe);
+	free(n->link);
 	free(n);
 }
 
@@ -75,6 +78,19 @@ static int read_core_maps(struct census_names *n)
 	return 0;
 }
 
+/* Of the program of a running process. 0 or -ENOMEM. */
+static int read_program(struct census_names *n)
+{
+	struct proc_stat stat;
+	pid_t pid = n->census->pid;
+
+	if (proc_exe(&n->exe, pid)) {
+		n->exe = NULL;
+		return 0;
+	}
+	return proc_read_stat(&stat, pid) ? 0 : program_link(&n->link, pid, n->exe, stat.comm);
+}
+
 int census_names_new(struct census_names **out, const struct census *c,
 		     const struct symbolizer_options *options)
 {
@@ -91,10 +107,12 @@ int census_names_new(struct census_names **out, const struct census *c,
 	err = c->is_core ? read_core_maps(n) : mapping_list_read(&n->maps, n->modules, c->pid);
 	if (err < 0)
 		debug("scan: PID %d: names of files: %s", (int)c->pid, strerror(-err));
-	if (c->is_core)
+	if (c->is_core) {
 		n->exe = c->snap->nr_maps ? strdup(c->snap->maps[0].path) : NULL;
-	else if (proc_exe(&n->exe, c->pid))
-		n->exe = NULL;
+	} else if (read_program(n)) {
+		census_names_free(n);
+		return -ENOMEM;
+	}
 	*out = n;
 	return 0;
 }
@@ -165,12 +183,19 @@ static void census_names_open_file(void *ctx, struct module *m)
 	symbolizer_open(ctx, m);
 }
 
+static void name_object(const struct census_names *n, const char *path, struct census_name *out)
+{
+	bool is_program = n->link && !strcmp(path, n->exe);
+
+	escape_buf(out->object, sizeof(out->object), is_program ? n->link : path);
+}
+
 static void set_object(const struct census_names *n, taddr_t addr, struct census_name *out)
 {
 	const struct snapshot_map *map = snapshot_map_find(n->census->snap, addr);
 
 	if (map && map->path[0])
-		escape_buf(out->object, sizeof(out->object), map->path);
+		name_object(n, map->path, out);
 }
 
 static int name_variable(struct census_names *n, struct code_ref ref, bool is_tls, struct census_name *out)
@@ -182,7 +207,7 @@ static int name_variable(struct census_names *n, struct code_ref ref, bool is_tl
 	if (err)
 		return err;
 	if (m)
-		escape_buf(out->object, sizeof(out->object), m->path);
+		name_object(n, m->path, out);
 	if (name)
 		escape_buf(out->text, sizeof(out->text), name);
 	else
