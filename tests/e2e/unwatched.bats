@@ -60,6 +60,16 @@ claims_nothing() {
 	claims_nothing report.txt
 }
 
+@test "unwatched: a program without one of its libraries: the loader is believed, and no --alloc proposed" {
+	cd "$BATS_TEST_TMPDIR" || return
+	gcc -shared -fPIC -o libgone.so -xc - <<<'int gone(void) { return 1; }'
+	gcc -o lacks -xc - -L. -lgone <<<'int gone(void); int main(void) { return gone(); }'
+	rm libgone.so
+	run --separate-stderr -127 "$HEAPTAP" run -o report.txt ./lacks
+	[[ $stderr == *'nothing could be watched: its libraries could not be loaded, as its loader says'* ]]
+	fails grep alloc report.txt
+}
+
 @test "unwatched: one of two processes, and a library that --omit leaves out (B12)" {
 	traced -f -o report.txt --fail-on definite -- bash -c './hidden; :'
 	grep -Eq '^ +[0-9]+  hidden +nothing could be watched$' report.txt

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "user/heap/heap.h"
 #include "user/session/session_private.h"
@@ -11,6 +12,9 @@
 #include "user/session/session_told.h"
 #include "user/source/caps.h"
 #include "user/target/program_build.h"
+
+/* The status of a program whose loader (glibc, musl) has not found a library. */
+enum { STATUS_NO_LIBRARY = 127 };
 
 bool process_is_unwatched(const struct process *p)
 {
@@ -93,6 +97,11 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	if (p->lost.nr_unplaced) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "its probes could not be placed: see the first messages");
+		return NULL;
+	}
+	if (f.nr == 2 && t->has_exited && WIFEXITED(t->exit_status) &&
+	    WEXITSTATUS(t->exit_status) == STATUS_NO_LIBRARY) {
+		snprintf(p->unwatched, sizeof(p->unwatched), "its libraries could not be loaded, as its loader says");
 		return NULL;
 	}
 	kind = kind_of(&f);
