@@ -97,6 +97,16 @@ int page_scan_read(int pagemap, const struct proc_memory *memory, taddr_t addr, 
 	return 0;
 }
 
+bool page_scan_is_there(int pagemap, taddr_t addr, size_t len)
+{
+	u64 page = (u64)sysconf(_SC_PAGESIZE);
+
+	for (taddr_t at = addr / page * page; pagemap >= 0 && at < addr + len; at += page)
+		if (!(read_entry(pagemap, at) & ENTRY_PRESENT))
+			return false;
+	return true;
+}
+
 bool page_scan_is_guard(int pagemap, taddr_t addr)
 {
 	return entry_is_guard(read_entry(pagemap, addr));

@@ -58,5 +58,8 @@ taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end);
 int page_scan_read(int pagemap, const struct proc_memory *memory, taddr_t addr, u8 *buf,
 		   size_t len) __must_check;
 
+/* Are all pages of [@addr, @addr + @len) in memory? Where nobody knows (@pagemap -1): yes. */
+bool page_scan_is_there(int pagemap, taddr_t addr, size_t len);
+
 /* Is the page at @addr a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
 bool page_scan_is_guard(int pagemap, taddr_t addr);

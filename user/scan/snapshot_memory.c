@@ -756,14 +756,8 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 	if (HAS_COPIES && page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	/* A page that is not in memory may come from a file system that hangs. */
-	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
-		u64 entry = 0;
-
-		if (pread(m->pagemap, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) !=
-			    sizeof(entry) ||
-		    !(entry & ENTRY_PRESENT))
-			return -ENODATA;
-	}
+	if (!page_scan_is_there(m->pagemap, addr, len))
+		return -ENODATA;
 	return memory_stream_fetch(m, false, addr, buf, len);
 }
 
