@@ -101,7 +101,8 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	}
 	if (f.nr == 2 && t->has_exited && WIFEXITED(t->exit_status) &&
 	    WEXITSTATUS(t->exit_status) == STATUS_NO_LIBRARY) {
-		snprintf(p->unwatched, sizeof(p->unwatched), "its libraries could not be loaded, as its loader says");
+		snprintf(p->unwatched, sizeof(p->unwatched),
+			 "its libraries could not be loaded, as its loader says");
 		return NULL;
 	}
 	kind = kind_of(&f);
