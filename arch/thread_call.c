@@ -538,7 +538,8 @@ int thread_call_step(struct thread_call *c, const struct cpu_regs *regs, siginfo
 		err = -errno;
 	for (int i = 0; i < MAX_STOPS && !err; i++) {
 		err = early_stop(c, PTRACE_SINGLESTEP, &status);
-		/* An interrupt of before comes first, and a SIGTRAP of the instruction stays pending behind it. */
+		/* An interrupt may come first, and a SIGTRAP of the instruction stays pending behind it. */
+		err = err == -ETIME ? 0 : err;
 		if (!err && status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
 			return ptrace(PTRACE_GETSIGINFO, c->tid, 0, si) ? -errno : 0;
 		if (!err)

@@ -84,8 +84,15 @@ static int tracer_call_try_by(const struct tracer_thread *th, taddr_t start, tad
 {
 	const struct tracer_process *p = th->process;
 	struct thread_call call;
-	int err = thread_call_begin_held(&call, th->tid, 0);
+	int err;
 
+	/*
+	 * The thread has met a breakpoint, and the stop that we asked for came first: a step would take the signal of
+	 * that one, and the thread would go on behind the breakpoint, amid an instruction.
+	 */
+	if (stop_hides_signal(th->tid, SIGTRAP))
+		return -EBUSY;
+	err = thread_call_begin_held(&call, th->tid, 0);
 	if (err)
 		return err;
 	for (size_t i = 0; i < p->places.nr && !err; i++) {
