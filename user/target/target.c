@@ -274,20 +274,14 @@ int target_new_image(struct target **out, struct target *old, bool is_gone)
 	return 0;
 }
 
-void target_close_pidfd(struct target *t)
-{
-	if (t->pidfd >= 0)
-		close(t->pidfd);
-	t->pidfd = -1;
-}
-
 void target_free(struct target *t)
 {
 	if (!t)
 		return;
 	mapping_list_fini(&t->maps);
 	free(t->allocators);
-	target_close_pidfd(t);
+	if (t->pidfd >= 0)
+		close(t->pidfd);
 	free(t->exe);
 	free(t);
 }
