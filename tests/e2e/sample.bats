@@ -231,6 +231,36 @@ holds() { [ "$(resident "$1")" -ge "$2" ]; }
 	done
 }
 
+# few PID KIND: a process and its helpers have at most 20 such descriptors open
+few() {
+	local dirs=("/proc/$1/fd") child
+	for child in $(pgrep -P "$1"); do dirs+=("/proc/$child/fd"); done
+	[ "$(find "${dirs[@]}" -lname "$2" | wc -l)" -le 20 ]
+}
+
+@test "sample: processes that have ended leave no descriptors and no probes with heaptap" {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	swell=swell-$$
+	cp "$T/swell" "$swell"
+	start "$HEAPTAP" system --json -n 0 --no-scan --backend inline --sample 4K --comm "$swell" --spare none
+	tap=$PID
+	for ((round = 1; round <= 6; round++)); do
+		pids=()
+		for ((i = 0; i < 8; i++)); do
+			start "./$swell" 65536 20
+			pids+=("$PID")
+		done
+		for pid in "${pids[@]}"; do
+			wait_for grep -q heaptap-code "/proc/$pid/maps"
+		done
+		kill "${pids[@]}"
+	done
+	wait_for few "$tap" 'anon_inode:*pidfd*'
+	wait_for few "$tap" 'anon_inode:bpf_link'
+	kill -INT "$tap"
+	ended "$tap" 0
+}
+
 # by_itself PROGRAM SOURCE OPTION...: a program that samples its blocks itself is seen by its notes alone, without a bias
 by_itself() {
 	local rounds=100000 program=$T/$1 source=$2 bytes lost

@@ -321,6 +321,7 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 		session_forward_end(s, p, status);
 	p->target->has_exited = true;
 	p->target->exit_status = status;
+	target_close_pidfd(p->target);
 	p->life = PROCESS_ENDED;
 	if (!IS_AGENT && !s->has_judged)
 		session_note_end(s, p);

@@ -377,33 +377,44 @@ static int end_first(struct keeper *k, size_t nr)
 	return err;
 }
 
-/* Make links to the places of @r that see this process only, and exit with them: link_keeper_add(), fork_share(). */
-static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const struct keeper_request *r,
-						     const int *fds, const int *ready)
+/* Hold the links of TOUCH, which see this process only, or the first @nr, and no others. 0 or -errno. */
+static int hold_apart(struct keeper *k, const struct keeper_request *r, const int *fds, size_t nr)
 {
 	struct keeper_request own = *r;
 	int err;
 
+	for (size_t i = nr; i < k->nr; i++)
+		close_link(&k->links[i]);
+	if (r->op != KEEPER_TOUCH)
+		return 0;
 	own.pid = getpid();
 	k->nr = 0;
 	err = link_keeper_add(k, &own, fds);
+	if (!err)
+		give_up_others(k->links, k->nr);
+	return err;
+}
+
+/* hold_apart(), and exit with these links: fork_share(). */
+static __attribute__((noreturn)) void hold_and_exit(struct keeper *k, const struct keeper_request *r,
+						    const int *fds, size_t nr, const int *ready)
+{
+	int err;
+
+	/* First, because the descriptor that we got for it is among those that are given up. */
 	dup2(ready[1], READY_FD);
+	err = hold_apart(k, r, fds, nr);
 	close(SOCKET_FD);
 	close(REPORTS_FD);
 	close(START_FD);
 	close(GO_FD);
 	if (err)
 		helper_process_close(FIRST_LINK_FD, ~0U);
-	else
-		give_up_others(k->links, k->nr);
 	_exit(write(READY_FD, &err, sizeof(err)) == sizeof(err) ? 0 : 1);
 }
 
-/*
- * Returns when the link has been made, and does not wait for its end. The process that holds it has given up all other
- * links by then.
- */
-static int link_keeper_touch(struct keeper *k, const struct keeper_request *r, const int *fds)
+/* Returns when another process holds the links of hold_apart(), and does not wait for their end. 0 or -errno. */
+static int link_keeper_end_later(struct keeper *k, const struct keeper_request *r, const int *fds, size_t nr)
 {
 	int ready[2], err = 0;
 	pid_t pid;
@@ -414,7 +425,7 @@ static int link_keeper_touch(struct keeper *k, const struct keeper_request *r, c
 		return -errno;
 	pid = fork();
 	if (!pid)
-		touch_and_exit(k, r, fds, ready);
+		hold_and_exit(k, r, fds, nr, ready);
 	if (pid < 0)
 		err = -errno;
 	close(ready[1]);
@@ -424,9 +435,25 @@ static int link_keeper_touch(struct keeper *k, const struct keeper_request *r, c
 	return err;
 }
 
-static bool is_meant(const struct kept_link *l, const struct keeper_request *r)
+static bool is_meant(const struct keeper *k, const struct kept_link *l, const struct keeper_request *r)
 {
-	return r->group ? l->group == r->group : l->pid == r->pid;
+	bool has_ended = false;
+
+	if (r->op == KEEPER_DROP)
+		return r->group ? l->group == r->group : l->pid == r->pid;
+	for (u32 i = 0; i < r->nr && l->pid; i++)
+		has_ended |= k->places->offsets[i] == (u64)l->pid;
+	return has_ended;
+}
+
+/* End the first @nr links, those of processes that have ended. */
+static int link_keeper_leave(struct keeper *k, const struct keeper_request *r, size_t nr)
+{
+	int err = nr ? link_keeper_end_later(k, r, NULL, nr) : 0;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		close_link(&k->links[i]);
+	return err;
 }
 
 static int link_keeper_drop(struct keeper *k, const struct keeper_request *r)
@@ -434,15 +461,18 @@ static int link_keeper_drop(struct keeper *k, const struct keeper_request *r)
 	size_t nr_ending = 0, nr = 0;
 	int err;
 
+	if (r->nr > KEEPER_MAX_PLACES)
+		return -EINVAL;
+
 	/* Move these links to the front. */
 	for (size_t i = 0; i < k->nr; i++)
-		if (is_meant(&k->links[i], r)) {
+		if (is_meant(k, &k->links[i], r)) {
 			struct kept_link l = k->links[nr_ending];
 
 			k->links[nr_ending++] = k->links[i];
 			k->links[i] = l;
 		}
-	err = end_first(k, nr_ending);
+	err = r->op == KEEPER_LEAVE ? link_keeper_leave(k, r, nr_ending) : end_first(k, nr_ending);
 	for (size_t i = 0; i < k->nr; i++)
 		if (k->links[i].fd >= 0 || k->links[i].event_fd >= 0)
 			k->links[nr++] = k->links[i];
@@ -472,7 +502,7 @@ static enum keeper_end link_keeper_serve(struct keeper *k)
 	if (r.op == KEEPER_ADD)
 		err = link_keeper_add(k, &r, fds);
 	else if (r.op == KEEPER_TOUCH)
-		err = link_keeper_touch(k, &r, fds);
+		err = link_keeper_end_later(k, &r, fds, k->nr);
 	else
 		err = link_keeper_drop(k, &r);
 	/* The program and the file: links hold them by themselves. */
@@ -548,7 +578,7 @@ void keeper_main(int fd, struct keeper_places *places, struct source_state *stat
 		state->is_on = 0;
 	/* Links that cannot end so end with this process. */
 	err = end_first(&k, k.nr);
-	while (wait(NULL) > 0) /* those of link_keeper_touch() */
+	while (wait(NULL) > 0) /* those of link_keeper_end_later() */
 		;
 	resume_wards(places, state);
 	__atomic_store_n(&places->end, serving, __ATOMIC_RELEASE);

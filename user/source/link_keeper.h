@@ -48,7 +48,7 @@ enum keeper_end { KEEPER_SERVES, KEEPER_HAS_ENDED /* as it was asked to */, KEEP
 struct source_state;
 struct tracer_changer; /* fallback/tracer_change.h */
 
-enum keeper_op { KEEPER_ADD, KEEPER_DROP, KEEPER_TOUCH };
+enum keeper_op { KEEPER_ADD, KEEPER_DROP, KEEPER_TOUCH, KEEPER_LEAVE };
 
 /*
  * One packet. KEEPER_ADD and KEEPER_TOUCH come with two descriptors, of the program and of the file. The answer is an
@@ -58,11 +58,12 @@ struct keeper_request {
 	u32 op; /* enum keeper_op */
 	/*
 	 * ADD: the process whose calls alone are seen, 0 = all processes. DROP: links of this one end. TOUCH: a link to
-	 * the places is made and ends at once, so that the kernel looks at them anew in all processes.
+	 * the places is made and ends at once, so that the kernel looks at them anew in all processes. LEAVE: links of
+	 * the processes in offsets[], which have ended, end some time later.
 	 */
 	pid_t pid;
 	u32 group; /* ADD: of links that may end together; DROP: end these and not those of a process; 0 = none */
-	u32 nr;		  /* places */
+	u32 nr;		  /* places; LEAVE: processes */
 	bool is_multi;	  /* one uprobe_multi link for all places; else a perf event for each */
 	bool is_return;	  /* uretprobes */
 	bool has_cookies; /* else the programs have fixed ones */

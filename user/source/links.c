@@ -18,7 +18,7 @@
 #include "user/lib/passed_fds.h"
 #include "user/source/link_keeper.h"
 
-enum { MAX_TRACEPOINTS = 7, MAX_IN_KERNEL = MAX_TRACEPOINTS + 1 };
+enum { MAX_TRACEPOINTS = 7, MAX_IN_KERNEL = MAX_TRACEPOINTS + 1, LEFT_AT_ONCE = 16 };
 
 struct link_set {
 	int fd; /* socket to the keeper */
@@ -26,6 +26,8 @@ struct link_set {
 	struct keeper_places *places;		   /* owned; shared with the keeper */
 	struct bpf_link *in_kernel[MAX_IN_KERNEL]; /* owned */
 	size_t nr_in_kernel;
+	pid_t left[LEFT_AT_ONCE]; /* link_set_leave() */
+	u32 nr_left;
 };
 
 static int links_start(struct link_set *set, const struct programs *p, const struct tracer_changer *changer)
@@ -159,17 +161,38 @@ static void links_take_back(const struct programs *p, const struct link_group *g
 		     strerror(-err));
 }
 
+static int links_leave(struct link_set *set)
+{
+	const struct keeper_request r = { .op = KEEPER_LEAVE, .nr = set->nr_left };
+
+	for (u32 i = 0; i < set->nr_left; i++)
+		set->places->offsets[i] = (u64)set->left[i];
+	set->nr_left = 0;
+	return links_ask(set, &r, NULL);
+}
+
+/* Another process may have the PID of one that has ended. */
+static int leave_before(struct link_set *set, pid_t pid)
+{
+	for (u32 i = 0; i < set->nr_left; i++)
+		if (set->left[i] == pid)
+			return links_leave(set);
+	return 0;
+}
+
 int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
 {
-	int err = ask_for_places(set, p, g,
-				 (struct keeper_request){ .op = KEEPER_ADD,
-							  .pid = g->pid,
-							  .group = g->group,
-							  .is_multi = is_multi,
-							  .is_return = g->is_return,
-							  .has_cookies = g->cookies,
-							  .has_semaphores = g->semaphores });
+	int err = leave_before(set, g->pid);
 
+	if (!err)
+		err = ask_for_places(set, p, g,
+				     (struct keeper_request){ .op = KEEPER_ADD,
+							      .pid = g->pid,
+							      .group = g->group,
+							      .is_multi = is_multi,
+							      .is_return = g->is_return,
+							      .has_cookies = g->cookies,
+							      .has_semaphores = g->semaphores });
 	if (err == -EPIPE)
 		links_take_back(p, g, is_multi);
 	return err;
@@ -200,14 +223,30 @@ void link_set_guard(struct link_set *set, pid_t pid)
 		*ward = pid;
 }
 
-int link_set_drop(struct link_set *set, pid_t pid)
+static void end_guard(struct link_set *set, pid_t pid)
 {
-	const struct keeper_request r = { .op = KEEPER_DROP, .pid = pid };
 	pid_t *ward = pid ? find_ward(set, pid) : NULL;
-	int err;
 
 	if (ward)
 		*ward = 0;
+}
+
+int link_set_leave(struct link_set *set, pid_t pid)
+{
+	int err;
+
+	end_guard(set, pid);
+	set->left[set->nr_left++] = pid;
+	err = set->nr_left == LEFT_AT_ONCE ? links_leave(set) : 0;
+	return link_set_is_alive(set) ? err : 0;
+}
+
+int link_set_drop(struct link_set *set, pid_t pid)
+{
+	const struct keeper_request r = { .op = KEEPER_DROP, .pid = pid };
+	int err;
+
+	end_guard(set, pid);
 	err = links_ask(set, &r, NULL);
 	/* A keeper that is dead has dropped all. */
 	return link_set_is_alive(set) ? err : 0;

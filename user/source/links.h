@@ -60,6 +60,9 @@ void link_set_guard(struct link_set *set, pid_t pid);
  */
 int link_set_drop(struct link_set *set, pid_t pid) __must_check;
 
+/* As link_set_drop(), of a process that has ended: its links end some time later, those of many together. */
+int link_set_leave(struct link_set *set, pid_t pid) __must_check;
+
 /* End the links of this group, which is not 0. 0 or -errno, as above. */
 int link_set_drop_group(struct link_set *set, u32 group) __must_check;
 

@@ -38,9 +38,13 @@ static struct bpf_source *source_bpf_self(const struct source *s)
 	return (struct bpf_source *)(uintptr_t)s;
 }
 
-/* The links of @pid are gone, or will be, with the process. */
-static void forget_links(struct bpf_source *s, pid_t pid)
+static void forget_links(struct bpf_source *s, pid_t pid, int (*drop)(struct link_set *set, pid_t pid))
 {
+	/* After detach no link is left, but records of exec may still come. Shared ones are no process's own. */
+	int err = s->links && !(s->options.taker && s->is_shared) ? drop(s->links, pid) : 0;
+
+	if (err)
+		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
 	for (size_t i = 0; i < s->nr_linked;)
 		if (s->linked[i].pid == pid)
 			s->linked[i] = s->linked[--s->nr_linked];
@@ -50,12 +54,7 @@ static void forget_links(struct bpf_source *s, pid_t pid)
 
 void source_bpf_drop_probes(struct bpf_source *s, pid_t pid)
 {
-	/* After detach no link is left, but records of exec may still come. Shared ones are no process's own. */
-	int err = s->links && !(s->options.taker && s->is_shared) ? link_set_drop(s->links, pid) : 0;
-
-	if (err)
-		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
-	forget_links(s, pid);
+	forget_links(s, pid, link_set_drop);
 	placing_forget(&s->placing, pid);
 }
 
@@ -503,7 +502,7 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 		unwind_tables_forget(s->tables, pid);
 	if (s->options.taker)
 		placing_forget(&s->placing, pid);
-	forget_links(s, pid);
+	forget_links(s, pid, link_set_leave);
 	if (t)
 		*t = s->processes[--s->nr_processes];
 }

@@ -274,14 +274,20 @@ int target_new_image(struct target **out, struct target *old, bool is_gone)
 	return 0;
 }
 
+void target_close_pidfd(struct target *t)
+{
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	t->pidfd = -1;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)
 		return;
 	mapping_list_fini(&t->maps);
 	free(t->allocators);
-	if (t->pidfd >= 0)
-		close(t->pidfd);
+	target_close_pidfd(t);
 	free(t->exe);
 	free(t);
 }

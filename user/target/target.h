@@ -59,6 +59,8 @@ int target_new_image(struct target **out, struct target *old, bool is_gone) __mu
  */
 int target_new_child(struct target **out, const struct target *parent, pid_t pid, bool is_copy) __must_check;
 void target_free(struct target *t);
+/* @t has ended, and its status was read. */
+void target_close_pidfd(struct target *t);
 
 /* True while the PID of @t belongs to the process that target_new() opened, and that process has not ended. */
 bool target_is_alive(const struct target *t);

@@ -237,6 +237,47 @@ static void test_drop_by_two_levels(void **state)
 	make_and_drop(72, 0, 17);
 }
 
+/* Links of processes that have ended leave the keeper, which waits for none of them; those of others stay. */
+static void test_leave(void **state)
+{
+	const struct keeper_request drop = { .op = KEEPER_DROP, .pid = getpid() };
+	const struct keeper_request leave = { .op = KEEPER_LEAVE, .nr = 2 };
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err = 0, nr_files;
+	const int files[2] = { file, file };
+	pid_t pid = start_keeper(&fd), ended[3];
+	bool is_made;
+
+	(void)state;
+	common->max_forks = 100;
+	assert_int_equal(ask(fd, &drop, files), 0);
+	nr_files = count_files(pid);
+	for (int i = 0; i < 3; i++) {
+		struct keeper_request add = { .op = KEEPER_ADD, .nr = 1 };
+
+		add.pid = ended[i] = new_process();
+		if (!ended[i]) {
+			pause();
+			_exit(0);
+		}
+		err = ask(fd, &add, files);
+	}
+	for (int i = 0; i < 3; i++) {
+		kill(ended[i], SIGKILL);
+		waitpid(ended[i], NULL, 0);
+	}
+	common->places.offsets[0] = (u64)ended[0];
+	common->places.offsets[1] = (u64)ended[2];
+	common->max_forks = 0;
+	is_made = !is_not_permitted(err);
+	assert_int_equal(ask(fd, &leave, files), is_made ? -ENOMEM : 0);
+	common->max_forks = 100;
+	assert_int_equal(ask(fd, &leave, files), 0);
+	if (is_made)
+		assert_int_equal(count_files(pid), nr_files + 1);
+	end_keeper(pid, fd);
+	close(file);
+}
+
 /* The others that hold links are told, and do not wait for ever. */
 static void test_drop_after_kill(void **state)
 {
@@ -304,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_drop_with_few_processes),
 		cmocka_unit_test(test_drop_by_two_levels),
 		cmocka_unit_test(test_drop_after_kill),
+		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_outlives),
 	};
