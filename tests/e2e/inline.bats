@@ -1064,7 +1064,7 @@ assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end'
 @test "inline: run: a program that makes a thread without a thread pointer of its own gets rid of our code" {
 	local i
 	for i in 1 2 3; do
-		traced -q --backend inline -- "$T/twins" 1000000
+		traced -q --backend inline -- "$T/twins" 5000000
 		[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 		grep -q "the thread pointer of another (clone without CLONE_SETTLS): the code is taken out of it" "$err"
 	done

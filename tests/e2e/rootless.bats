@@ -158,7 +158,7 @@ equals_oracle() {
 @test "rootless: a program that makes a thread without a thread pointer of its own gets rid of our code" {
 	local i
 	for i in 1 2 3; do
-		traced -q --backend inline -- "$T/twins" 300000
+		traced -q --backend inline -- "$T/twins" 5000000
 		went_well
 		grep -q "the thread pointer of another (clone without CLONE_SETTLS): the code is taken out of it" "$err"
 	done

@@ -15,7 +15,7 @@ static char arena[ARENA_BYTES] __attribute__((aligned(16)));
 static unsigned used, nr_free;
 static long nr_rounds;
 static volatile sig_atomic_t is_over;
-static volatile int has_ended;
+static volatile int has_begun, has_ended;
 
 /* The program's own allocator. Nobody looks into its blocks. */
 FN void *malloc(size_t size)
@@ -50,6 +50,7 @@ static void allocate(void)
 static int twin(void *arg)
 {
 	(void)arg;
+	has_begun = 1;
 	allocate();
 	has_ended = 1;
 	return 0;
@@ -67,6 +68,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (write(STDOUT_FILENO, begun, sizeof(begun) - 1) < 0)
 		return 1;
+	while (!has_begun)
+		usleep(1000);
 	allocate();
 	while (!has_ended)
 		usleep(1000);

@@ -112,6 +112,14 @@ static const char *inline_limits_harm(const struct inline_target *t)
 	return lack_of_memory(t);
 }
 
+/* How many calls were not seen is not known. */
+static void lose_calls(struct inline_target *t, u64 *why)
+{
+	t->past.allocs++;
+	t->past.frees++;
+	*why += 1;
+}
+
 static void inline_limits_leave(struct inline_target *t, const char *why)
 {
 	int err;
@@ -123,9 +131,8 @@ static void inline_limits_leave(struct inline_target *t, const char *why)
 	t->has_told_limit = true;
 	err = guard_take_out(t->guard, t->in);
 	if (t->in->state == INJECT_NOTHING) {
-		t->past.allocs++;
-		t->past.frees++;
-		*(t->has_twins ? &t->past.twins : &t->past.cramped) += 1;
+		if (!t->has_twins)
+			lose_calls(t, &t->past.cramped);
 		t->is_leaving = true;
 		return;
 	}
@@ -140,6 +147,9 @@ void inline_limits_twin(struct inline_target *t)
 
 	if (err && err != -ESRCH)
 		warn("inline: PID %d: its probes cannot be switched off: %s", t->pid, strerror(-err));
+	/* Here, as the program may end before the code is out of it. */
+	if (!t->has_twins)
+		lose_calls(t, &t->past.twins);
 	t->has_twins = true;
 	t->next_look_ns = 0;
 }
