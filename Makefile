@@ -19,7 +19,8 @@ HAS_PIECE := $(filter x86_64 aarch64,$(ARCH))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
             -Wno-missing-field-initializers
-OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
+# Without vectors of two words: structs of two words go by them from stores to loads, which stalls the CPU each time.
+OPT      := $(if $(DEBUG),-Og -g3,-O2 -g -fno-tree-slp-vectorize)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(findstring thread,$(SAN)),-Wno-tsan) \
             $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow -D__SANITIZE_ADDRESS__=1)
