@@ -51,11 +51,23 @@ void tracer_detach_copy(struct tracer *t, struct tracer_thread *th)
 	tracer_drop_thread(t, th);
 }
 
+/* Does @tid wait for the report of another process than @p, which is its parent still? */
+static bool tracer_has_parent(const struct tracer *t, const struct tracer_process *p, pid_t tid)
+{
+	const struct tracer_process *parent;
+	struct proc_status status;
+
+	if (proc_read_status(&status, tid))
+		return false;
+	parent = tracer_find_process(t, status.ppid);
+	return parent && parent != p;
+}
+
 /* An orphan whose parent was killed before it reported the child has a copy of the breakpoints. */
 void tracer_clean_orphans(const struct tracer *t, const struct tracer_process *p)
 {
 	for (const struct orphan *o = t->orphans; o; o = o->next)
-		if (!tracer_find_thread(t, o->tid))
+		if (!tracer_find_thread(t, o->tid) && !tracer_has_parent(t, p, o->tid))
 			clean_copy(p, o->tid);
 }
 
