@@ -27,6 +27,11 @@ struct control_times {
  * for a report (limits_leave_cpu_time()). 0 or -errno. The clocks of @times stand still until control_start_clocks().
  */
 int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
+/*
+ * Ctrl-Z (SIGTSTP) stops heaptap within control_wait() only, where it holds no process. @sleep is called before that,
+ * and when heaptap goes on.
+ */
+void control_at_sleep(struct control *c, void (*sleep)(void *ctx, bool is_asleep), void *ctx);
 /* Probes are in: --interval and --duration count from the first of these calls on. */
 void control_start_clocks(struct control *c);
 /* Let control_wait() return CONTROL_STOP soon, as at the end of --duration. */
