@@ -222,7 +222,7 @@ static enum control_event on_signal(const struct control *c, const struct signal
 	}
 	if (!c->passes_on)
 		return CONTROL_STOP;
-	return busy_signals_is_shared(si) ? CONTROL_NONE : CONTROL_SIGNAL;
+	return busy_signals_is_shared(si) ? CONTROL_SHARED : CONTROL_SIGNAL;
 }
 
 static void note_wish(int sig)

@@ -497,8 +497,8 @@ static void run_terminal_signals(void)
 	struct control *c = started(true, 0, 0);
 
 	NEED(write(master, "\003\034", 2) == 2); /* Ctrl-C, Ctrl-\ */
-	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
-	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_SHARED && sig == SIGINT);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_SHARED && sig == SIGQUIT);
 	control_free(c);
 }
 
