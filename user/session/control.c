@@ -190,14 +190,14 @@ static void control_sleep(const struct control *c)
 {
 	sigset_t set;
 
-	if (c->sleep)
+	if (!IS_AGENT && c->sleep)
 		c->sleep(c->sleep_ctx, true);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTSTP);
 	raise(SIGTSTP);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (c->sleep)
+	if (!IS_AGENT && c->sleep)
 		c->sleep(c->sleep_ctx, false);
 }
 

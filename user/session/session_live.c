@@ -312,6 +312,6 @@ void session_guard(struct session *s, struct control *c)
 	s->control = c;
 	for (size_t i = 0; i < nr; i++)
 		control_guard_probes(c, fds[i]);
-	if (c && s->ops->sleep)
+	if (!IS_AGENT && c && s->ops->sleep)
 		control_at_sleep(c, session_sleep, s);
 }
