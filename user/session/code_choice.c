@@ -69,8 +69,7 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
 		info("auto: bpf: %s (pid %d): %s call%s a second cost it %s of CPU time in %s", pace->comm,
 		     (int)pace->pid, human_count(rate).text, rate == 1 ? "" : "s",
-		     l->calls ? human_duration(l->probes_ns).text : "nothing",
-		     human_duration(l->time_ns).text);
+		     human_duration(l->probes_ns).text, human_duration(l->time_ns).text);
 	else
 		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
 		     (int)pace->pid, human_count(rate).text, probes_share(l).text);
