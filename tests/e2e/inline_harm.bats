@@ -168,3 +168,20 @@ has_no_map_of_ours() { ! grep -q heaptap "/proc/$1/maps"; }
 	nothing_lost
 	is .totals.allocs 4000000
 }
+
+# bats test_tags=core
+@test "inline: Ctrl-Z stops heaptap, the target does not wait for it, and what is lost is counted (A8)" {
+	stepping
+	attached -b inline "$TARGET"
+	step "alloc 10 100"
+	kill -TSTP "$TAP"
+	wait_for is_stopped "$TAP"
+	# More than its ring holds.
+	step "burst 1000000"
+	kill -CONT "$TAP"
+	step "free 9"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	jq -e '.processes[0].lost.allocs > 0' "$report"
+	untouched "$TARGET"
+}

@@ -235,6 +235,19 @@ told_static() {
 	[ "$(grep -c signal "$BATS_TEST_TMPDIR/heaptap.out")" -eq 4 ]
 }
 
+asked_again() { kill -TERM "$PID" && grep -q 'tracing ends; .* runs on' "$BATS_TEST_TMPDIR/heaptap.err"; }
+
+@test "run: a signal that the program ignores is said to be, and once more it ends tracing (A5)" {
+	start "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/r.json" -- sh -c 'trap "" TERM; echo ready; sleep 1000; :'
+	wait_for says heaptap ready
+	kill -TERM "$PID"
+	wait_for grep -q 'ignores SIGTERM' "$BATS_TEST_TMPDIR/heaptap.err"
+	wait_for asked_again
+	wait_for test -s "$BATS_TEST_TMPDIR/r.json"
+	pkill -KILL -P "$(pgrep -P "$PID" -x sh)" -x sleep
+	ended "$PID" 0
+}
+
 # bats test_tags=full
 @test "run: the process that holds the probes is killed: one message, the program goes on" {
 	with_bpf_only "by ptrace there is no such process"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap run: start a program, trace it from its first allocation, report at its end. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/lib/signal_name.h"
 #include "user/lib/status.h"
 #include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
@@ -27,6 +30,8 @@
 
 enum { POLL_MS = 20, DEAR_MS = 5 /* with --max-cost */, ERROR_EXITCODE = 99, CHILD_NS = 2 * 1000 * 1000 };
 static const u64 price_after_ns = 3000000000;
+/* timeout(1) sends its signal twice at once, and who has read the message may hesitate. */
+static const u64 again_min_ns = 1000000000, again_max_ns = 10000000000;
 
 struct run {
 	const struct options *options;
@@ -37,6 +42,8 @@ struct run {
 	struct code_choice choice;
 	struct cost_limit limit;
 	bool is_unwritten; /* a report could not be written, which was logged */
+	int ignored;	   /* signal that the program ignores; 0 = none came */
+	u64 ignored_ns;	   /* when that was told */
 };
 
 /* Are other processes traced, while the program runs? */
@@ -95,6 +102,28 @@ static void cmd_run_answer(struct run *r, struct control *c)
 			       control_questions(c));
 }
 
+/* The program has got signal @sig. One that it ignores, and does not wait for, is for heaptap where it comes again. */
+static void cmd_run_ignored(struct run *r, struct control *c, int sig)
+{
+	pid_t pid = launch_pid(r->tracees.launch);
+	u64 now = clock_now_ns(), since = r->ignored == sig ? now - r->ignored_ns : UINT64_MAX;
+	struct proc_status status;
+
+	if (r->tracees.is_finished || !r->tracees.is_attached || since < again_min_ns || sig == SIGUSR2 ||
+	    proc_read_status(&status, pid) ||
+	    !((status.signals_ignored & ~status.signals_blocked) >> (sig - 1) & 1))
+		return;
+	if (since <= again_max_ns) {
+		info("run: tracing ends; %s (pid %d) runs on", r->options->args[0], (int)pid);
+		control_stop_soon(c);
+		return;
+	}
+	r->ignored = sig;
+	r->ignored_ns = now;
+	info("run: %s (pid %d) ignores SIG%s; the same once more, within 10 seconds, ends tracing with its report",
+	     r->options->args[0], (int)pid, signal_name(sig));
+}
+
 static void cmd_run_handle(struct run *r, struct control *c, enum control_event event, int sig)
 {
 	switch (event) {
@@ -106,6 +135,10 @@ static void cmd_run_handle(struct run *r, struct control *c, enum control_event 
 		break;
 	case CONTROL_SIGNAL:
 		launch_signal(r->tracees.launch, sig);
+		__attribute__((fallthrough));
+	case CONTROL_SHARED:
+		if (!IS_AGENT)
+			cmd_run_ignored(r, c, sig);
 		break;
 	case CONTROL_STOP: /* --duration: the program runs on untraced */
 		cmd_run_finish(r);

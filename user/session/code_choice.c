@@ -67,8 +67,9 @@ static void code_choice_tell(struct code_choice *c, const struct process_pace *p
 			 pace->comm, (int)pace->pid, human_count(rate).text, probes_share(l).text,
 			 session_price_by_code(code, l->calls, l->cpu_ns - l->probes_ns, l->cpu_ns));
 	else if (l->probes_ns < SESSION_PRICE_TICKS_NS)
-		info("auto: bpf: %s (pid %d): %s call%s a second cost it %s", pace->comm, (int)pace->pid,
-		     human_count(rate).text, rate == 1 ? "" : "s", rate ? "little" : "nothing");
+		info("auto: bpf: %s (pid %d): %s call%s a second cost it %s of CPU time in %s", pace->comm,
+		     (int)pace->pid, human_count(rate).text, rate == 1 ? "" : "s",
+		     human_duration(l->probes_ns).text, human_duration(l->time_ns).text);
 	else
 		info("auto: bpf: %s (pid %d): %s calls a second cost it about %s of its CPU time", pace->comm,
 		     (int)pace->pid, human_count(rate).text, probes_share(l).text);

@@ -23,7 +23,9 @@ struct control {
 	struct ask_server *questions; /* owned; NULL = nobody can ask */
 	struct busy_signals *busy;    /* owned; NULL = signals wait for control_wait() */
 	bool passes_on;
-	bool is_cut; /* known when busy has gone */
+	bool is_cut;				  /* known when busy has gone */
+	void (*sleep)(void *ctx, bool is_asleep); /* NULL = nobody is told */
+	void *sleep_ctx;
 	struct control_times times;
 	bool has_clocks;    /* control_start_clocks() */
 	u64 next_report_ns; /* 0 = never */
@@ -39,13 +41,19 @@ static struct {
 /* timeout(1) and others send a signal to their child, and to the group that the child is in. */
 static const u64 same_wish_ns = 1000000000;
 
-static const u8 handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU };
+static const u8 handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU, SIGTSTP };
 
 static void handled_set(sigset_t *set)
 {
 	sigemptyset(set);
 	for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
 		sigaddset(set, handled[i]);
+}
+
+void control_at_sleep(struct control *c, void (*sleep)(void *ctx, bool is_asleep), void *ctx)
+{
+	c->sleep = sleep;
+	c->sleep_ctx = ctx;
 }
 
 void control_start_clocks(struct control *c)
@@ -177,6 +185,22 @@ struct ask_server *control_questions(const struct control *c)
 	return c->questions;
 }
 
+/* Be stopped until SIGCONT by the default of SIGTSTP: where no shell can continue heaptap it does not stop. */
+static void control_sleep(const struct control *c)
+{
+	sigset_t set;
+
+	if (!IS_AGENT && c->sleep)
+		c->sleep(c->sleep_ctx, true);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	raise(SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (!IS_AGENT && c->sleep)
+		c->sleep(c->sleep_ctx, false);
+}
+
 static enum control_event on_signal(const struct control *c, const struct signalfd_siginfo *si, int *sig)
 {
 	*sig = si->ssi_signo;
@@ -185,6 +209,9 @@ static enum control_event on_signal(const struct control *c, const struct signal
 		return CONTROL_CHILD;
 	case SIGUSR1:
 		return CONTROL_REPORT;
+	case SIGTSTP:
+		control_sleep(c);
+		return CONTROL_NONE;
 	case SIGXCPU:
 		/* The kernel sends it again after each further second. */
 		return limits_is_out_of_cpu_time() ? CONTROL_NONE : CONTROL_STOP;
@@ -195,7 +222,7 @@ static enum control_event on_signal(const struct control *c, const struct signal
 	}
 	if (!c->passes_on)
 		return CONTROL_STOP;
-	return busy_signals_is_shared(si) ? CONTROL_NONE : CONTROL_SIGNAL;
+	return busy_signals_is_shared(si) ? CONTROL_SHARED : CONTROL_SIGNAL;
 }
 
 static void note_wish(int sig)
@@ -311,6 +338,7 @@ void control_finish(struct control *c)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGTSTP);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);

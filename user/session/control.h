@@ -9,6 +9,7 @@ enum control_event {
 	CONTROL_REPORT, /* SIGUSR1, or --interval has passed */
 	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed, SIGXCPU: once */
 	CONTROL_SIGNAL, /* a signal to pass on to the program of run */
+	CONTROL_SHARED, /* one that this program has got, too, from its terminal */
 	CONTROL_CHILD,	/* something happened to the program */
 	CONTROL_ASKED,	/* by another heaptap: control_listen() */
 	CONTROL_INPUT,	/* input has arrived: control_watch() */
@@ -27,6 +28,11 @@ struct control_times {
  * for a report (limits_leave_cpu_time()). 0 or -errno. The clocks of @times stand still until control_start_clocks().
  */
 int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
+/*
+ * Ctrl-Z (SIGTSTP) stops heaptap within control_wait() only, where it holds no process. @sleep is called before that,
+ * and when heaptap goes on.
+ */
+void control_at_sleep(struct control *c, void (*sleep)(void *ctx, bool is_asleep), void *ctx);
 /* Probes are in: --interval and --duration count from the first of these calls on. */
 void control_start_clocks(struct control *c);
 /* Let control_wait() return CONTROL_STOP soon, as at the end of --duration. */
@@ -64,7 +70,7 @@ struct ask_server *control_questions(const struct control *c);
 /* Wait for input on @fd too; -1 = no more. All other events come before CONTROL_INPUT. */
 void control_watch(struct control *c, int fd);
 
-/* Wait for an event, or for @fd to become readable, at most @timeout_ms. *@sig is the signal of CONTROL_SIGNAL. */
+/* Wait for an event, or for @fd to become readable, at most @timeout_ms. *@sig is that of CONTROL_SIGNAL. */
 enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig);
 
 /* The program of run has ended: from now on signals are for heaptap. */

@@ -717,16 +717,6 @@ size_t session_running(struct session *s)
 	return running;
 }
 
-void session_guard(struct session *s, struct control *c)
-{
-	int fds[SOURCE_MAX_LIFELINES];
-	size_t nr = s->ops->lifelines ? s->ops->lifelines(s->source, fds) : 0;
-
-	s->control = c;
-	for (size_t i = 0; i < nr; i++)
-		control_guard_probes(c, fds[i]);
-}
-
 void session_stop(struct session *s)
 {
 	if (s->stop_ns)

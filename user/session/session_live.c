@@ -10,6 +10,7 @@
 #include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
+#include "user/session/control.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
@@ -293,4 +294,24 @@ enum thread_stop_why session_why_left(const struct session *s, pid_t pid)
 void session_leave_out(struct session *s, size_t nr)
 {
 	s->nr_left_out += nr;
+}
+
+/* Processes do not wait for a heaptap that is stopped. */
+static void session_sleep(void *ctx, bool is_asleep)
+{
+	struct session *s = ctx;
+
+	s->ops->sleep(s->source, is_asleep);
+}
+
+void session_guard(struct session *s, struct control *c)
+{
+	int fds[SOURCE_MAX_LIFELINES];
+	size_t nr = s->ops->lifelines ? s->ops->lifelines(s->source, fds) : 0;
+
+	s->control = c;
+	for (size_t i = 0; i < nr; i++)
+		control_guard_probes(c, fds[i]);
+	if (!IS_AGENT && c && s->ops->sleep)
+		control_at_sleep(c, session_sleep, s);
 }

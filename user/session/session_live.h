@@ -141,8 +141,8 @@ size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets);
 void session_bound_ended(struct session *s);
 
 /*
- * When a signal is not answered, @c takes the probes of @s out, and can say that heaptap is busy with a verdict. Behind
- * control_guard(); @c may be NULL, and lives longer than @s.
+ * When a signal is not answered, @c takes the probes of @s out, and can say that heaptap is busy with a verdict. While
+ * @c has heaptap stopped, no process waits for it. Behind control_guard(); @c may be NULL, and lives longer than @s.
  */
 void session_guard(struct session *s, struct control *c);
 

@@ -132,6 +132,14 @@ void inline_life_keep_files(struct source *source, bool *is_used)
 			inline_stacks_keep(s->targets[i]->stacks, is_used);
 }
 
+void inline_life_sleep(struct source *source, bool is_asleep)
+{
+	const struct inline_source *s = (const struct inline_source *)(const void *)source;
+
+	for (size_t i = 0; i < s->nr_targets; i++)
+		inline_target_sleep(s->targets[i], is_asleep);
+}
+
 enum source_way inline_life_way(const struct source *source, pid_t pid)
 {
 	const struct inline_source *s = (const struct inline_source *)(const void *)source;

@@ -53,6 +53,7 @@ int inline_life_measure(struct source *source, bool is_on, struct probe_runs *ou
 int inline_life_rest(struct source *source, struct target *target, bool is_on) __must_check;
 void inline_life_keep_files(struct source *source, bool *is_used);
 enum source_way inline_life_way(const struct source *source, pid_t pid);
+void inline_life_sleep(struct source *source, bool is_asleep);
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish);
 int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),
 			     void *ctx) __must_check;

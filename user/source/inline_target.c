@@ -184,7 +184,7 @@ static int map_tables(struct inline_target *t, int fd, const struct source_optio
 	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_FILE_TABLES);
 	if (!t->tables)
 		return no_room(t, PIECE_TABLES_BYTES);
-	t->tables->max_wait = max_wait_rounds(o);
+	t->tables->max_wait = t->max_wait = max_wait_rounds(o);
 	t->tables->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
 	/* A followed process is traced by ptrace. A thread that waits has one CPU, and heaptap needs another one. */
 	if (o->wants_end && !o->max_followed && t->tables->nr_cpus > 1)
@@ -336,6 +336,12 @@ enum inline_need inline_target_needs_poll(struct inline_target *t, u64 *nr_parts
 	    (t->stacks && inline_stacks_wants_look(t->stacks, s)))
 		return INLINE_NEEDS_POLL;
 	return INLINE_NEEDS_NOTHING;
+}
+
+void inline_target_sleep(struct inline_target *t, bool is_asleep)
+{
+	if (t->tables)
+		__atomic_store_n(&t->tables->max_wait, is_asleep ? 0 : t->max_wait, __ATOMIC_RELAXED);
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)

@@ -39,6 +39,7 @@ struct inline_target {
 	int mem;		      /* owned; /proc/PID/mem */
 	struct ring_thread *threads;  /* owned; of each ring */
 	u32 nr_polls;
+	u64 max_wait;	    /* of tables, while heaptap runs */
 	u64 waited;	    /* shared->waited at the last look of the waker */
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
@@ -109,6 +110,8 @@ int inline_target_leave(struct inline_target *t) __must_check;
 /* Should heaptap's reader wake, and hurry? Adds to *@nr_parts the parts of its rings that were filled so far. */
 enum inline_need inline_target_needs_poll(struct inline_target *t, u64 *nr_parts);
 
+/* Nothing will be read (@is_asleep): no thread waits for it. Or it will be again. */
+void inline_target_sleep(struct inline_target *t, bool is_asleep);
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;
 /* Send each stack again. */

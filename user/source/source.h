@@ -104,8 +104,9 @@ struct source_ops {
 	bool (*trapped)(struct source *s, pid_t pid, pid_t tid);
 	/* Are the probes still in the memory of @t? Those that are not count in losses(). May be NULL. */
 	void (*look)(struct source *s, const struct target *t);
-	/* @pid has ended, and its last record was delivered. May be NULL. */
-	void (*forget)(struct source *s, pid_t pid);
+	/* heaptap is about to be stopped, or goes on: no process may wait for it. NULL: none ever waits. */
+	void (*sleep)(struct source *s, bool is_asleep);
+	void (*forget)(struct source *s, pid_t pid); /* has ended, its last record was delivered; or NULL */
 	/* Forget modules for which @is_used, by id, is false, or set it: they must stay. NULL: all must. */
 	void (*keep_files)(struct source *s, bool *is_used);
 	/* With follows_later: from now on children are followed, or not. Others count in losses(). NULL: no need. */
@@ -141,8 +142,7 @@ struct source_ops {
 	size_t (*lifelines)(struct source *s, int fds[SOURCE_MAX_LIFELINES]);
 
 	/* The end. Take every probe out; the target is as before. Records not yet polled stay readable. */
-	void (*detach)(struct source *s);
-	void (*free)(struct source *s);
+	void (*detach)(struct source *s), (*free)(struct source *s);
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 

@@ -691,8 +691,6 @@ static void source_inline_forget_stacks(struct source *source)
 		inline_target_forget_stacks(s->targets[i]);
 }
 
-/* ---- the end ---- */
-
 /* Programs that heaptap itself traces by ptrace keep the code until heaptap ends: nobody else can stop them. */
 static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
@@ -763,6 +761,7 @@ const struct source_ops source_inline = {
 	.forget_stacks = source_inline_forget_stacks,
 	.losses = source_inline_losses,
 	.kind = source_inline_kind,
+	.sleep = inline_life_sleep,
 	.stop_reason = source_inline_stop_reason,
 	.trapped = source_inline_trapped,
 	.look = source_inline_look,
@@ -791,6 +790,7 @@ const struct source_ops source_inline_traced = {
 	.forget_stacks = source_inline_forget_stacks,
 	.losses = source_inline_losses,
 	.kind = source_inline_kind,
+	.sleep = inline_life_sleep,
 	.look = source_inline_look,
 	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,

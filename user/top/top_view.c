@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,7 @@ static void choose_looks(struct top_view *v, bool wants_colors)
 int top_view_open(struct top_view **out, bool wants_colors)
 {
 	struct top_view *v = calloc(1, sizeof(*v));
+	sigset_t stop;
 
 	if (!v)
 		return -ENOMEM;
@@ -96,8 +98,11 @@ int top_view_open(struct top_view **out, bool wants_colors)
 		top_view_close(v);
 		return -EOPNOTSUPP;
 	}
-	/* Ctrl-C and Ctrl-Z are keys: a stopped heaptap would lose events. */
+	/* Ctrl-C and Ctrl-Z are keys: a stopped heaptap would lose events. SIGTSTP is for ncurses. */
 	raw();
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	noecho();
 	nonl();
 	nodelay(stdscr, true);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -496,8 +497,8 @@ static void run_terminal_signals(void)
 	struct control *c = started(true, 0, 0);
 
 	NEED(write(master, "\003\034", 2) == 2); /* Ctrl-C, Ctrl-\ */
-	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
-	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_SHARED && sig == SIGINT);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_SHARED && sig == SIGQUIT);
 	control_free(c);
 }
 
@@ -657,6 +658,62 @@ static void interrupt_during_report_of_run(void)
 	_exit(2);
 }
 
+/* The calls of tell_sleep(), in memory that processes share. */
+static struct {
+	u32 nr_asleep, nr_awake;
+} * told_sleep;
+
+static void tell_sleep(void *ctx, bool is_asleep)
+{
+	NEED(ctx == told_sleep);
+	told_sleep->nr_asleep += is_asleep;
+	told_sleep->nr_awake += !is_asleep;
+}
+
+/* A process group of its own, whose parent is in another one of its session: there the kernel stops by SIGTSTP. */
+static void be_stopped(void)
+{
+	struct control *c = started(false, 0, 0);
+	int sig;
+
+	NEED(!setpgid(0, 0));
+	control_at_sleep(c, tell_sleep, told_sleep);
+	NEED(event_of(c, SIGTSTP, &sig) == CONTROL_NONE);
+	NEED(event_of(c, SIGTERM, &sig) == CONTROL_STOP);
+	control_finish(c);
+	NEED(raise(SIGTSTP) == 0);
+	control_free(c);
+}
+
+/* Ctrl-Z stops heaptap, and processes that it traces know it before: also with its own signals blocked. */
+static void test_sleep(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	told_sleep =
+		mmap(NULL, sizeof(*told_sleep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(told_sleep != MAP_FAILED);
+	pid = fork();
+	if (!pid) {
+		alarm(HANG_S);
+		be_stopped();
+		_exit(0);
+	}
+	for (u32 i = 0; i < 2; i++) { /* the second time while it finishes */
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(WIFSTOPPED(status));
+		assert_int_equal(WSTOPSIG(status), SIGTSTP);
+		assert_int_equal(told_sleep->nr_asleep, 1);
+		assert_int_equal(told_sleep->nr_awake, i);
+		assert_int_equal(kill(pid, SIGCONT), 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(munmap(told_sleep, sizeof(*told_sleep)), 0);
+}
+
 static void test_events(void **state)
 {
 	static void (*const all[])(void) = {
@@ -699,6 +756,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_sleep),
 		cmocka_unit_test(test_leaves_at_once),
 		cmocka_unit_test(test_busy),
 	};
