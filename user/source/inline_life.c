@@ -122,6 +122,11 @@ int inline_life_rest(struct source *source, struct target *target, bool is_on)
 	return source_bpf.rest(s->below, target, is_on);
 }
 
+void inline_life_limit_samples(struct source *source, u32 sum)
+{
+	((struct inline_source *)(void *)source)->sample_sum = sum;
+}
+
 void inline_life_keep_files(struct source *source, bool *is_used)
 {
 	const struct inline_source *s = (const struct inline_source *)(const void *)source;

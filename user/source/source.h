@@ -104,8 +104,7 @@ struct source_ops {
 	bool (*trapped)(struct source *s, pid_t pid, pid_t tid);
 	/* Are the probes still in the memory of @t? Those that are not count in losses(). May be NULL. */
 	void (*look)(struct source *s, const struct target *t);
-	/* @pid has ended, and its last record was delivered. May be NULL. */
-	void (*forget)(struct source *s, pid_t pid);
+	void (*forget)(struct source *s, pid_t pid); /* it has ended, with its last record; may be NULL */
 	/* Forget modules for which @is_used, by id, is false, or set it: they must stay. NULL: all must. */
 	void (*keep_files)(struct source *s, bool *is_used);
 	/* With follows_later: from now on children are followed, or not. Others count in losses(). NULL: no need. */
@@ -125,6 +124,7 @@ struct source_ops {
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	int (*set_depth)(struct source *s, u32 depth); /* of stacks; -EOPNOTSUPP: has none. NULL: it cannot */
+	void (*limit_samples)(struct source *s, u32 sum); /* a second, of all processes; NULL: it does not */
 	/*
 	 * Begin (@is_on) or end to measure the probes in all targets. If that had begun before, *@out has what they
 	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. Or NULL.
