@@ -231,6 +231,27 @@ holds() { [ "$(resident "$1")" -ge "$2" ]; }
 	done
 }
 
+@test "sample: many processes are left at once, each as it was" {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	swell=swell-$$
+	pids=()
+	cp "$T/swell" "$swell"
+	for ((i = 0; i < 9; i++)); do
+		start "./$swell" 65536 20
+		pids+=("$PID")
+	done
+	start "$HEAPTAP" system -v --json -n 0 --no-scan --backend inline --sample 4K --comm "$swell" --spare none
+	tap=$PID
+	wait_for grep -q '^heaptap: system: 9 processes are traced' heaptap.err
+	kill -INT "$tap"
+	ended "$tap" 0
+	grep 'the code is out of [1-9] of 9 processes at once' heaptap.err
+	for pid in "${pids[@]}"; do
+		untouched "$pid"
+		fails grep heaptap-code "/proc/$pid/maps"
+	done
+}
+
 # few PID KIND: a process and its helpers have at most 20 such descriptors open
 few() {
 	local dirs=("/proc/$1/fd") child

@@ -168,7 +168,7 @@ struct system_options options_system(const struct options *o, const struct sessi
 			  .is_chosen = watch_choice_any(&choice),
 			  .spare = o->spare.items,
 			  .max_cost =
-				  o->sample_bytes || (o->everything && !o->has_max_cost) ? 0 : o->max_cost,
+				  (o->sample_bytes || o->everything) && !o->has_max_cost ? 0 : o->max_cost,
 			  .wants_scan = o->scan != SCAN_NEVER },
 		.dump = { .output = output,
 			  .wants_scan = o->scan != SCAN_NEVER,

@@ -28,6 +28,8 @@
 
 enum { FROZEN_NS = 1000 * 1000 * 1000 }; /* between looks whether a frozen target runs */
 
+enum { TAKE_OUT_HELPERS = 4 }; /* a target waits most of the time: for its threads to stop */
+
 enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends, and at a target that is traced */
 
 static bool is_same_process(const struct injection *in)
@@ -107,12 +109,15 @@ static bool is_traced(pid_t pid)
 	return !proc_read_status(&status, pid) && status.tracer_pid;
 }
 
-/* Take the code out of all targets that nobody traces. False: one still has it. Heaptap will try again, and tell. */
-static bool take_out_untraced(struct guard_memory *shared, u64 time_ns)
+/*
+ * Take the code out of all targets that nobody traces, of @nr parts of the list that number @part. False: one still has
+ * it. Heaptap will try again, and tell.
+ */
+static bool take_out_untraced(struct guard_memory *shared, u32 part, u32 nr, u64 time_ns)
 {
 	bool is_out = true;
 
-	for (u32 i = 0; i < shared->nr_used; i++) {
+	for (u32 i = part; i < shared->nr_used; i += nr) {
 		struct injection *in = &shared->targets[i];
 
 		if (in->state != INJECT_IN || !is_same_process(in) ||
@@ -133,9 +138,9 @@ static bool answer_lifeline(struct guard_memory *shared)
 	if (!guard_take_turn(shared, end_ns))
 		return false;
 	/* A target that keeps a thread in our code does not keep the others waiting. */
-	is_out = take_out_untraced(shared, 0);
+	is_out = take_out_untraced(shared, 0, 1, 0);
 	while (!is_out && clock_pause(LOOK_NS, end_ns))
-		is_out = take_out_untraced(shared, ROUND_NS);
+		is_out = take_out_untraced(shared, 0, 1, ROUND_NS);
 	end_turn(shared);
 	return is_out;
 }
@@ -349,22 +354,31 @@ static bool is_traced_by_us(pid_t pid)
 	return !proc_read_status(&status, pid) && status.tracer_pid == getpid();
 }
 
+/* As fork(). The child changes targets. */
+static pid_t fork_helper(void)
+{
+	struct courtesy_hurry hurry;
+	pid_t pid = helper_process_fork();
+
+	if (pid)
+		return pid;
+	helper_process_settle(GUARD_COMM);
+	/* The target is stopped for most of this, and the process ends with it. */
+	courtesy_at_once(&hurry);
+	privileges_drop(PRIVILEGES_GUARDING, 0);
+	return 0;
+}
+
 static int change_in_helper(struct guard *g, const struct change *c)
 {
 	int status;
 	pid_t pid;
 
 	g->shared->result = -EIO;
-	pid = helper_process_fork();
+	pid = fork_helper();
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		struct courtesy_hurry hurry;
-
-		helper_process_settle(GUARD_COMM);
-		/* The target is stopped for most of this, and the process ends with it. */
-		courtesy_at_once(&hurry);
-		privileges_drop(PRIVILEGES_GUARDING, 0);
 		g->shared->result = makers[c->kind](c);
 		_exit(0);
 	}
@@ -413,6 +427,23 @@ int guard_take_out(struct guard *g, struct injection *in)
 	const struct change c = { .kind = CHANGE_TAKE_OUT, .in = in };
 
 	return in->state == INJECT_IN ? guard_change(g, &c) : 0;
+}
+
+void guard_take_out_many(struct guard *g)
+{
+	pid_t pids[TAKE_OUT_HELPERS];
+
+	guard_take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
+	for (u32 i = 0; i < TAKE_OUT_HELPERS; i++) {
+		pids[i] = fork_helper();
+		if (!pids[i]) {
+			take_out_untraced(g->shared, i, TAKE_OUT_HELPERS, 0);
+			_exit(0);
+		}
+	}
+	for (u32 i = 0; i < TAKE_OUT_HELPERS; i++)
+		helper_process_wait(pids[i], NULL);
+	end_turn(g->shared);
 }
 
 int guard_renew(struct guard *g, struct injection *in)

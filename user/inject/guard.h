@@ -56,5 +56,10 @@ int guard_put_in(struct guard *g, struct injection *in, const struct inject_site
 		 const struct inject_file *f) __must_check;
 int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards) __must_check;
 int guard_take_out(struct guard *g, struct injection *in) __must_check;
+/*
+ * The end of a trace of many: a process for each takes 10 ms. Take the piece out of all that let it go at once, by a
+ * few processes. guard_take_out() is for the others, and says why.
+ */
+void guard_take_out_many(struct guard *g);
 /* inject_renew() by the tracer of the child. */
 int guard_renew(struct guard *g, struct injection *in) __must_check;

@@ -10,6 +10,7 @@
 #include "user/heap/heap_sample.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
+#include "user/lib/proc.h"
 #include "user/session/control.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
@@ -275,18 +276,45 @@ void session_follow(struct session *s, bool is_on)
 		s->ops->follow(s->source, is_on);
 }
 
-void session_left(struct session *s, pid_t pid, enum thread_stop_why why)
+/* May somebody ask why @l was left? A child in the memory of its parent is in no list yet. */
+static bool session_names_left(const struct session *s, const struct left_process *l)
 {
-	/* Without memory a note is missing. A child in the memory of its parent has no books yet. */
-	if (array_extend(s->left, s->nr_left))
-		return;
-	s->left[s->nr_left++] = (struct left_process){ pid, why };
+	struct proc_stat stat;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (s->processes[i]->target->pid == l->pid &&
+		    s->processes[i]->target->start_time == l->start_time)
+			return true;
+	return !proc_read_stat(&stat, l->pid) && stat.start_time == l->start_time;
 }
 
-enum thread_stop_why session_why_left(const struct session *s, pid_t pid)
+static void session_forget_left(struct session *s)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_left; i++)
+		if (session_names_left(s, &s->left[i]))
+			s->left[nr++] = s->left[i];
+	s->nr_left = nr;
+	s->many_left = nr < LEFT_FEW / 2 ? LEFT_FEW : 2 * nr;
+}
+
+void session_left(struct session *s, pid_t pid, enum thread_stop_why why)
+{
+	struct proc_stat stat;
+
+	if (s->nr_left >= s->many_left)
+		session_forget_left(s);
+	/* Without memory a note is missing. */
+	if (proc_read_stat(&stat, pid) || array_extend(s->left, s->nr_left))
+		return;
+	s->left[s->nr_left++] = (struct left_process){ pid, why, stat.start_time };
+}
+
+enum thread_stop_why session_why_left(const struct session *s, const struct target *t)
 {
 	for (size_t i = 0; i < s->nr_left; i++)
-		if (s->left[i].pid == pid)
+		if (s->left[i].pid == t->pid && s->left[i].start_time == t->start_time)
 			return s->left[i].why;
 	return THREAD_STOP_LOOK;
 }

@@ -115,8 +115,8 @@ bool session_trapped(const struct session *s, pid_t pid, pid_t tid);
  * or a debugger.
  */
 void session_left(struct session *s, pid_t pid, enum thread_stop_why why);
-/* Why @pid was left so; THREAD_STOP_LOOK: it was not. */
-enum thread_stop_why session_why_left(const struct session *s, pid_t pid);
+/* Why @t was left so; THREAD_STOP_LOOK: it was not. */
+enum thread_stop_why session_why_left(const struct session *s, const struct target *t);
 
 /* The processes that have not ended; *@pids is the caller's. 0 or -ENOMEM. */
 int session_pids(const struct session *s, pid_t **pids, size_t *nr) __must_check;

@@ -8,7 +8,6 @@
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
-#include "user/lib/path.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
@@ -77,6 +76,14 @@ int session_resume_process(struct session *s, pid_t pid, u64 now_ns)
 	if (!p->tuned.pauses.begin_ns)
 		s->ops->resume(s->source, pid);
 	return err;
+}
+
+bool session_limit_samples(struct session *s, u32 sum)
+{
+	if (!s->options->source.adapts_samples || !s->ops->limit_samples)
+		return false;
+	s->ops->limit_samples(s->source, sum);
+	return true;
 }
 
 const struct module *session_file_of(struct session *s, pid_t pid)

@@ -15,6 +15,9 @@ struct process_pace *session_pace(struct session *s, size_t i, size_t *nr);
 int session_pause_process(struct session *s, pid_t pid, u64 now_ns, u64 until_ns) __must_check;
 int session_resume_process(struct session *s, pid_t pid, u64 now_ns) __must_check;
 
+/* At most @sum samples a second of all processes of @s together, if their distances change. False: they do not. */
+bool session_limit_samples(struct session *s, u32 sum);
+
 /* The allocator's file, the first one if there are several, of process @pid; NULL = none. Borrowed. */
 const struct module *session_file_of(struct session *s, pid_t pid);
 

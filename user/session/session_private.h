@@ -14,12 +14,6 @@
 #include "user/session/session_memory.h"
 #include "user/stream/span.h"
 
-/* A process that another one began to trace by ptrace. */
-struct left_process {
-	pid_t pid;
-	enum thread_stop_why why;
-};
-
 struct session {
 	const struct session_options *options;
 	struct outputs *outs;
@@ -39,7 +33,7 @@ struct session {
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
 	struct left_process *left;     /* owned */
-	size_t nr_processes, max_processes, nr_left;
+	size_t nr_processes, max_processes, nr_left, many_left;
 	struct process *latest;			 /* the process of the last event */
 	struct session_listener *listeners;	 /* borrowed */
 	struct scanning *scanning;		 /* borrowed; the leak scan at hand; NULL = none */

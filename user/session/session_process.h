@@ -51,6 +51,15 @@ struct process_losses {
 	bool has_gaps;	     /* session_expect_gaps() */
 };
 
+/* A process that another one began to trace by ptrace. */
+struct left_process {
+	pid_t pid;
+	enum thread_stop_why why;
+	u64 start_time;
+};
+
+enum { LEFT_FEW = 64 }; /* fewer are kept, whether they have ended or not */
+
 /* A process, or one of its images if it called exec. */
 struct process {
 	enum process_life life;

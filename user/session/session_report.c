@@ -178,7 +178,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 			       : "no leak verdict: it began when verdicts were already being found";
 	if (!process_is_over(p) || !s->wants_notes)
 		return NULL;
-	if (p->life != PROCESS_REPLACED && session_why_left(s, p->target->pid) == THREAD_STOP_TRACER)
+	if (p->life != PROCESS_REPLACED && session_why_left(s, p->target) == THREAD_STOP_TRACER)
 		return "no leak verdict: another followed process (a debugger?) traced it, and only one can; "
 		       "calls in libraries that it alone loaded may be missing";
 	if (!IS_AGENT && *p->end_note)
@@ -338,7 +338,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	nr = session_note_tuning(s, p, now_ns, tuning);
 	for (size_t i = 0; i < nr; i++)
 		describe_note(p, out, tuning[i]);
-	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
+	if (session_why_left(s, p->target) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		describe_note(
 			p, out,
 			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED (LeakSanitizer at "

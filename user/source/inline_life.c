@@ -6,6 +6,7 @@
 
 #include "arch/cpu.h"
 #include "user/lib/clock.h"
+#include "user/lib/log.h"
 #include "user/source/inline_source.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/call_price.h"
@@ -19,6 +20,8 @@
 #define SETTLE_NS    300000000ULL
 #define LATE_WAIT_NS 1000000000ULL
 #define POLL_NS	     1000000ULL
+
+enum { MANY_TARGETS = 8 };
 
 struct stop_outside {
 	const struct source *bpf;
@@ -122,6 +125,11 @@ int inline_life_rest(struct source *source, struct target *target, bool is_on)
 	return source_bpf.rest(s->below, target, is_on);
 }
 
+void inline_life_limit_samples(struct source *source, u32 sum)
+{
+	((struct inline_source *)(void *)source)->sample_sum = sum;
+}
+
 void inline_life_keep_files(struct source *source, bool *is_used)
 {
 	const struct inline_source *s = (const struct inline_source *)(const void *)source;
@@ -162,13 +170,35 @@ int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(
 				       ctx);
 }
 
+static size_t inline_life_count(const struct inline_source *s)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr_targets; i++)
+		nr += s->targets[i]->in->state == INJECT_IN;
+	return nr;
+}
+
+/* Take the code out of those that let it go at once. */
+static void inline_life_take_out_many(struct inline_source *s)
+{
+	size_t nr = inline_life_count(s);
+
+	if (nr < MANY_TARGETS)
+		return;
+	guard_take_out_many(s->guard);
+	debug("inline: the code is out of %zu of %zu processes at once", nr - inline_life_count(s), nr);
+}
+
 void inline_life_take_out(struct inline_source *s)
 {
 	inline_switch_fini(&s->stopped);
-	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++) {
+	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		if (s->life->unwatch)
 			s->life->unwatch(s->below, s->targets[i]->pid);
+	if (!s->is_detached)
+		inline_life_take_out_many(s);
+	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		inline_target_take_out(s->targets[i]);
-	}
 	courtesy_hurry_end(&s->hurry);
 }

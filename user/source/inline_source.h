@@ -34,6 +34,7 @@ struct inline_source {
 	pthread_mutex_t lock;		/* of targets: the waker's thread looks at them */
 	u64 breakpoint_ns;		/* of a call that is seen by one, by estimate */
 	struct courtesy_hurry hurry;	/* of the thread that polls */
+	u32 sample_sum;			/* as in struct sample_pace */
 };
 
 /* NULL: it is not known. */
@@ -52,6 +53,7 @@ void inline_life_take_out(struct inline_source *s);
 int inline_life_measure(struct source *source, bool is_on, struct probe_runs *out) __must_check;
 int inline_life_rest(struct source *source, struct target *target, bool is_on) __must_check;
 void inline_life_keep_files(struct source *source, bool *is_used);
+void inline_life_limit_samples(struct source *source, u32 sum);
 enum source_way inline_life_way(const struct source *source, pid_t pid);
 void inline_life_sleep(struct source *source, bool is_asleep);
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish);

@@ -597,8 +597,9 @@ int inline_target_poll_until(struct inline_target *t, const struct sink *sink, u
 	return poll_rings(t, sink, POLL_UNTIL, rings_stamp(t->rings, time_ns, number));
 }
 
-void inline_target_begin_poll(struct inline_target *t)
+void inline_target_begin_poll(struct inline_target *t, u32 sample_sum)
 {
+	t->pace.sum = sample_sum;
 	t->poll_stamp = t->rings ? rings_now(t->rings) : 0;
 }
 

@@ -131,8 +131,8 @@ void inline_target_note_late(struct inline_target *t, const char *advice);
  */
 bool inline_target_is_intact(const struct inline_target *t, taddr_t start, taddr_t end);
 
-/* A poll begins: later calls are left to the next one. Forks that came before are known from here on. */
-void inline_target_begin_poll(struct inline_target *t);
+/* A poll begins: later calls are left to the next one. Forks before are known from then on. @sample_sum: pace.sum */
+void inline_target_begin_poll(struct inline_target *t, u32 sample_sum);
 /*
  * Deliver what its threads had written by then, and whether the process is about to end: EVENT_ENDING. Returns how many
  * records, or an error.

@@ -6,7 +6,6 @@ enum {
 	FEW = 100,  /* records a second; with half the distance there are twice as many */
 	MANY = 300, /* more is too many */
 	AIM = 200,
-	CROWD = 8,	  /* processes that may have so many each */
 	LIVE_STEP = 4096, /* live blocks: with each so many more the distance is at least twice as large */
 };
 
@@ -31,13 +30,29 @@ static u8 sample_pace_floor(const struct sample_pace *p)
 	return steps < SAMPLE_MOST_LOG - SAMPLE_LEAST_LOG ? (u8)(SAMPLE_LEAST_LOG + steps) : SAMPLE_MOST_LOG;
 }
 
+/* @nr records of a process are as many as so many of one that has its share, and nothing less, where there are few. */
+static u64 sample_pace_shared(const struct sample_pace *p, u64 nr)
+{
+	u64 sum = p->sum ? p->sum : SAMPLE_SUM, wanted = (u64)p->crowd * AIM;
+
+	return wanted > sum ? nr * wanted / sum : nr;
+}
+
+u32 sample_pace_sum(u32 sum, u64 cost, u64 limit)
+{
+	if (cost > limit)
+		return sum / 2 > SAMPLE_LEAST_SUM ? sum / 2 : SAMPLE_LEAST_SUM;
+	/* Twice as many cost no more than twice as much. */
+	return sum < SAMPLE_SUM && cost < limit / 2 ? sum * 2 : sum;
+}
+
 u64 sample_pace_next(struct sample_pace *p, u64 nr, u64 now_ns)
 {
 	u64 time_ns, rate;
 
 	if (!p->begin_ns)
 		p->begin_ns = now_ns;
-	p->nr += nr * (p->crowd > CROWD ? p->crowd / CROWD : 1);
+	p->nr += sample_pace_shared(p, nr);
 	time_ns = now_ns - p->begin_ns;
 	/* Far too many cannot wait until the second is over. */
 	if (time_ns < second_ns && p->nr <= MANY)

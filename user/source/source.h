@@ -126,6 +126,7 @@ struct source_ops {
 	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
 	int (*leave)(struct source *s, const struct module *m);
 	int (*set_depth)(struct source *s, u32 depth); /* of stacks; -EOPNOTSUPP: has none. NULL: it cannot */
+	void (*limit_samples)(struct source *s, u32 sum); /* a second, of all processes; NULL: it does not */
 	/*
 	 * Begin (@is_on) or end to measure the probes in all targets. If that had begun before, *@out has what they
 	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. Or NULL.

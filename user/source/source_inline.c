@@ -570,7 +570,7 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 	go_first(s);
 	for (size_t i = 0; i < s->nr_targets; i++) {
 		s->targets[i]->pace.crowd = (u32)s->nr_targets;
-		inline_target_begin_poll(s->targets[i]);
+		inline_target_begin_poll(s->targets[i], s->sample_sum);
 	}
 	nr = s->life->ops->poll(s->below, &ours);
 	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
@@ -758,6 +758,7 @@ const struct source_ops source_inline = {
 	.pause = source_inline_pause,
 	.resume = source_inline_resume,
 	.set_depth = source_inline_set_depth,
+	.limit_samples = inline_life_limit_samples,
 	.forget_stacks = source_inline_forget_stacks,
 	.losses = source_inline_losses,
 	.kind = source_inline_kind,

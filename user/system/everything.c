@@ -24,6 +24,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_pace.h"
 #include "user/session/session_price.h"
+#include "user/source/sample_pace.h"
 #include "user/system/answer.h"
 #include "user/system/spare.h"
 #include "user/system/zoom_price.h"
@@ -176,10 +177,15 @@ static void leave_file(struct everything *e, struct process_pace *p)
 	}
 }
 
+static u32 limit_cpus(void)
+{
+	return (u32)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void everything_price_save(struct everything *e, const struct bill *b, u64 now_ns)
 {
 	u32 max = e->zooms->options->max_cost * 10;
-	u32 machine = max * (u32)sysconf(_SC_NPROCESSORS_ONLN);
+	u32 machine = max * limit_cpus();
 	bool is_over = b->all > machine;
 	struct process_pace *p = b->dearest, *paused = b->paused;
 
@@ -201,15 +207,58 @@ static void everything_price_save(struct everything *e, const struct bill *b, u6
 	e->saved_ns = now_ns;
 }
 
+enum { SAMPLE_NS = 5000 /* that a sample takes in the process */ };
+
+/* @cost, and the limit, in ten-thousandths of a CPU. */
+static void everything_price_bound(struct everything *e, u32 cost, u32 limit)
+{
+	u32 sum = sample_pace_sum(e->bill.sum, cost, limit), whole = 10000 * limit_cpus();
+	bool can = session_limit_samples(e->session, sum), is_less = sum < e->bill.sum;
+
+	if (can && is_less)
+		info("system: samples cost %s of the machine, more than --max-cost %s: at most %u a second from now on",
+		     human_percent(cost, whole).text, human_percent(limit, whole).text, sum);
+	else if (cost > limit && !e->bill.is_told)
+		warn("system: heaptap costs %s of the machine, more than --max-cost %s: %s",
+		     human_percent(cost, whole).text, human_percent(limit, whole).text,
+		     can ? "fewer samples would not change that; fewer processes would"
+			 : "--sample auto would take fewer samples");
+	e->bill.is_told |= cost > limit && !(can && is_less);
+	e->bill.sum = can ? sum : e->bill.sum;
+}
+
+void everything_price_samples(struct everything *e, u64 now_ns, u64 cpu_ns, u64 events)
+{
+	struct sample_bill *b = &e->bill;
+	u64 time_ns = now_ns - b->time_ns, cost_ns;
+
+	if (b->time_ns && time_ns < window_ns)
+		return;
+	/* Events of processes that were dropped are missing. */
+	cost_ns = cpu_ns - b->cpu_ns + (events > b->events ? (events - b->events) * SAMPLE_NS : 0);
+	if (b->time_ns)
+		everything_price_bound(e, (u32)(cost_ns * 10000 / time_ns),
+				       e->zooms->options->max_cost * 10 * limit_cpus());
+	else
+		b->sum = SAMPLE_SUM;
+	b->time_ns = now_ns;
+	b->cpu_ns = cpu_ns;
+	b->events = events;
+}
+
 void everything_price(struct everything *e, u64 now_ns)
 {
 	struct bill b;
+	u32 max_cost = e->zooms->options->max_cost;
 
 	/* The programs are measured for all processes together. */
 	price_look(&e->price, e->session, now_ns);
 	b = everything_price_look(e, now_ns);
 	e->zooms->permyriad = b.all;
-	if (e->zooms->options->max_cost)
+	if (max_cost && e->options.source.sample_bytes)
+		everything_price_samples(e, now_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+					 session_events(e->session));
+	else if (max_cost)
 		everything_price_save(e, &b, now_ns);
 }
 

@@ -12,6 +12,13 @@ enum {
 	EVERYTHING_MAX_ENDED = 1000, /* whose reports are kept */
 };
 
+/* The cost of samples for the machine, with heaptap's own work: looked at each ten seconds, with --max-cost. */
+struct sample_bill {
+	u64 time_ns, cpu_ns, events; /* at the last look; time_ns 0 = there was none */
+	u32 sum;		     /* samples a second that all processes may have */
+	bool is_told;		     /* the limit cannot be kept */
+};
+
 struct everything {
 	const struct watch *watch; /* borrowed */
 	struct zooms *zooms;	   /* borrowed: its options, answers and price of a call */
@@ -22,7 +29,8 @@ struct everything {
 	struct price price;	 /* of all processes together */
 	u64 price_ns;		 /* when the last look at prices was */
 	enum price_saving saving;
-	u64 saved_ns;		/* when the last step to make it cheaper was taken; 0 = never */
+	u64 saved_ns; /* when the last step to make it cheaper was taken; 0 = never */
+	struct sample_bill bill;
 	u32 nr_traced, nr_told; /* at present, at the last look */
 	u32 nr_left_out;
 	u64 nr_forgotten; /* processes that had ended */
@@ -48,6 +56,12 @@ void everything_poll(struct everything *e);
 /* Find verdicts on all processes, and answers on those that grew; write the heap reports. 0 or -errno, logged. */
 int everything_end(struct everything *e, const struct watch *w, struct outputs *outs) __must_check;
 void everything_fini(struct everything *e);
+
+/*
+ * At @now_ns heaptap has used @cpu_ns of CPU time, and had @events samples. If they cost more than the limit, all
+ * processes get half as many, down to a sixty-fourth: those with the most the longest distances. Says so in one line.
+ */
+void everything_price_samples(struct everything *e, u64 now_ns, u64 cpu_ns, u64 events);
 
 /*
  * After a look: what each process pays, and end the pauses that are over. Then, at most once in three seconds, the next

@@ -29,34 +29,47 @@ struct kernel_memory {
 	struct unwind_kernel_maps maps;
 	struct slab slabs[MAX_SLABS];
 	size_t nr_slabs;
+	int shard_fds[MAX_SHARDS]; /* owned */
+	size_t nr_shards;
 	struct slots unused;
 	struct slots resting; /* a walk that began before something else was published may still be in them */
 };
+
+/* Map @nr values of @size bytes of the map @fd at *@mem. 0 or -errno. */
+static int map_inner(int fd, size_t size, u32 nr, void **mem)
+{
+	*mem = mmap(NULL, size * nr, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return *mem == MAP_FAILED ? -errno : 0;
+}
 
 /* Make a map with @nr values of @size bytes, mapped at *@mem. Returns its descriptor, or -errno. */
 static int new_inner_map(const char *name, size_t size, u32 nr, void **mem)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, nr, &opts);
-	int err;
+	int err = fd < 0 ? -errno : map_inner(fd, size, nr, mem);
 
-	if (fd < 0)
-		return -errno;
-	*mem = mmap(NULL, size * nr, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*mem != MAP_FAILED)
+	if (!err)
 		return fd;
-	err = -errno;
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return err;
 }
 
 static int unwind_kernel_open_shard(void *ctx, u32 nr, struct shard **out)
 {
-	const struct kernel_memory *k = ctx;
+	struct kernel_memory *k = ctx;
 	auto_close int fd = -1;
 	void *mem = NULL;
 	int err;
 
+	if (nr < k->nr_shards) {
+		err = map_inner(k->shard_fds[nr], sizeof(struct shard), 1, &mem);
+		*out = mem;
+		return err;
+	}
+	if (nr == MAX_SHARDS)
+		return -ENOSPC;
 	fd = new_inner_map("shard", sizeof(struct shard), 1, &mem);
 	if (fd < 0)
 		return fd;
@@ -65,6 +78,7 @@ static int unwind_kernel_open_shard(void *ctx, u32 nr, struct shard **out)
 		munmap(mem, sizeof(struct shard));
 		return err;
 	}
+	k->shard_fds[k->nr_shards++] = take_fd(fd);
 	*out = mem;
 	return 0;
 }
@@ -163,10 +177,20 @@ static void unwind_kernel_drop_maps(void *ctx, pid_t pid, struct unwind_maps *ma
 	k->resting.nrs[k->resting.nr++] = slot;
 }
 
+/* The update of any slab waits. */
+static int unwind_kernel_settle(void *ctx)
+{
+	const struct kernel_memory *k = ctx;
+
+	return k->nr_slabs ? publish_slab(k, 0) : 0;
+}
+
 static void unwind_kernel_end(void *ctx)
 {
 	struct kernel_memory *k = ctx;
 
+	for (size_t i = 0; i < k->nr_shards; i++)
+		close(k->shard_fds[i]);
 	for (size_t i = 0; i < k->nr_slabs; i++) {
 		munmap(k->slabs[i].mem, sizeof(struct unwind_maps) * SLAB_PROCESSES);
 		close(k->slabs[i].fd);
@@ -185,6 +209,7 @@ int unwind_tables_new(struct unwind_tables **out, const struct unwind_kernel_map
 					      .close_shard = unwind_kernel_close_shard,
 					      .publish = unwind_kernel_publish,
 					      .drop_maps = unwind_kernel_drop_maps,
+					      .settle = unwind_kernel_settle,
 					      .end = unwind_kernel_end };
 	struct unwind_tables *u;
 	int err = k ? unwind_tables_new_in(&u, &memory) : -ENOMEM;

@@ -13,9 +13,9 @@
 #include "user/unwind/cfi_ahead.h"
 #include "user/unwind/pages.h"
 
-/* Rows of a file in one shard. */
+/* Rows in one shard: of a file, or unused ones. */
 struct unwind_piece {
-	u64 start, end; /* ELF virtual addresses */
+	u64 start, end; /* of a file: ELF virtual addresses */
 	u32 shard, first, nr;
 };
 
@@ -46,9 +46,12 @@ struct unwind_tables {
 	size_t nr_files, max_files;
 	struct process_entry *processes; /* owned */
 	size_t nr_processes;
-	struct shard *shard; /* the one being filled; NULL = none yet */
-	u32 nr_shards, used; /* shards made; rows used in the last */
-	u32 seq; /* of the mappings published last, of any process: each publication has its own */
+	struct shard *shard;	    /* number shard_at, the one being filled; NULL = none yet */
+	struct unwind_piece *spare; /* owned; by place, and no two are neighbours */
+	size_t nr_spare, max_spare;
+	u32 shard_at, nr_shards;
+	bool has_resting; /* walks of before may still read rows of spare pieces */
+	u32 seq;	  /* of the mappings published last, of any process: each publication has its own */
 	struct unwind_stats stats;
 };
 
@@ -72,27 +75,130 @@ void unwind_tables_free(struct unwind_tables *u)
 	for (size_t i = 0; i < u->nr_files; i++)
 		free(u->files[i].pieces);
 	free(u->files);
+	free(u->spare);
 	free(u->processes);
 	u->memory.end(u->memory.ctx);
 	free(u);
 }
 
-/* Make an empty shard. -ENOSPC: their number is limited. */
-static int next_shard(struct unwind_tables *u)
+/* ---- unused rows ---- */
+
+/* A piece with fewer rows than that is only for a file that needs no more: each piece makes walks longer. */
+enum { FEW_ROWS = SHARD_ROWS / 64 };
+
+static u64 place_of(const struct unwind_piece *p)
+{
+	return (u64)p->shard * SHARD_ROWS + p->first;
+}
+
+/* Does @b begin where @a ends? */
+static bool unwind_tables_join(const struct unwind_piece *a, const struct unwind_piece *b)
+{
+	return a->shard == b->shard && a->first + a->nr == b->first;
+}
+
+static void unwind_tables_drop_spare(struct unwind_tables *u, size_t at)
+{
+	u->nr_spare--;
+	memmove(&u->spare[at], &u->spare[at + 1], (u->nr_spare - at) * sizeof(*u->spare));
+}
+
+/* The rows @p are unused. Without memory they stay so for good. */
+static void unwind_tables_add_spare(struct unwind_tables *u, const struct unwind_piece *p)
+{
+	size_t at = array_search(i, 0, u->nr_spare, place_of(&u->spare[i]) < place_of(p));
+
+	if (at && unwind_tables_join(&u->spare[at - 1], p)) {
+		u->spare[--at].nr += p->nr;
+	} else if (!array_reserve(u->spare, u->max_spare, u->nr_spare + 1)) {
+		memmove(&u->spare[at + 1], &u->spare[at], (u->nr_spare - at) * sizeof(*u->spare));
+		u->spare[at] = *p;
+		u->nr_spare++;
+	} else {
+		return;
+	}
+	if (at + 1 < u->nr_spare && unwind_tables_join(&u->spare[at], &u->spare[at + 1])) {
+		u->spare[at].nr += u->spare[at + 1].nr;
+		unwind_tables_drop_spare(u, at + 1);
+	}
+}
+
+/* The least piece that has room for @nr rows, or the largest one. NULL: there is none. */
+static const struct unwind_piece *unwind_tables_find_spare(const struct unwind_tables *u, size_t nr)
+{
+	const struct unwind_piece *best = NULL;
+
+	for (size_t i = 0; i < u->nr_spare; i++) {
+		const struct unwind_piece *p = &u->spare[i];
+
+		if (!best || (best->nr < nr ? p->nr > best->nr : p->nr >= nr && p->nr < best->nr))
+			best = p;
+	}
+	return best;
+}
+
+/* Have shard @nr mapped: it is made if it is new. -ENOSPC: their number is limited. */
+static int unwind_tables_reach(struct unwind_tables *u, u32 nr)
 {
 	struct shard *shard;
-	int err = u->memory.open_shard(u->memory.ctx, u->nr_shards, &shard);
+	int err;
 
+	if (u->shard && u->shard_at == nr)
+		return 0;
+	err = u->memory.open_shard(u->memory.ctx, nr, &shard);
 	if (err)
 		return err;
 	if (u->shard)
 		u->memory.close_shard(u->memory.ctx, u->shard);
 	u->shard = shard;
-	u->nr_shards++;
-	u->used = 0;
-	u->stats.kernel_bytes += sizeof(struct shard);
+	u->shard_at = nr;
 	return 0;
 }
+
+static int unwind_tables_add_shard(struct unwind_tables *u)
+{
+	const struct unwind_piece all = { .shard = u->nr_shards, .nr = SHARD_ROWS };
+	int err = array_reserve(u->spare, u->max_spare, u->nr_spare + 1);
+
+	err = err ? err : unwind_tables_reach(u, u->nr_shards);
+	if (err)
+		return err;
+	u->nr_shards++;
+	u->stats.kernel_bytes += sizeof(struct shard);
+	unwind_tables_add_spare(u, &all);
+	return 0;
+}
+
+/* Take unused rows, @nr or fewer, and have their shard mapped. -ENOSPC: there are none. */
+static int unwind_tables_take(struct unwind_tables *u, size_t nr, struct unwind_piece *out)
+{
+	const struct unwind_piece *found = unwind_tables_find_spare(u, nr);
+	struct unwind_piece *from;
+	int err = 0;
+
+	if (!found || (found->nr < nr && found->nr < FEW_ROWS)) {
+		err = unwind_tables_add_shard(u);
+		found = unwind_tables_find_spare(u, nr);
+	}
+	if (err && (err != -ENOSPC || !found))
+		return err;
+	err = u->has_resting ? u->memory.settle(u->memory.ctx) : 0;
+	err = err ? err : unwind_tables_reach(u, found->shard);
+	if (err)
+		return err;
+	u->has_resting = false;
+	from = &u->spare[found - u->spare];
+	*out = (struct unwind_piece){ .shard = from->shard,
+				      .first = from->first,
+				      .nr = nr < from->nr ? (u32)nr : from->nr };
+	from->first += out->nr;
+	from->nr -= out->nr;
+	if (!from->nr)
+		unwind_tables_drop_spare(u, (size_t)(from - u->spare));
+	return 0;
+}
+
+/* ---- files ---- */
 
 static int add_piece(struct unwind_file *f, const struct unwind_piece *p)
 {
@@ -109,30 +215,22 @@ static int store_rows(struct unwind_tables *u, struct unwind_file *f, const stru
 	int err = 0;
 
 	f->text_base = table->text_base;
-	while (done < table->nr_rows && !err) {
-		size_t nr = table->nr_rows - done;
+	while (done < table->nr_rows) {
 		struct unwind_piece p;
 
-		if (!u->shard || u->used == SHARD_ROWS) {
-			err = next_shard(u);
-			if (err)
-				break;
-		}
-		if (nr > SHARD_ROWS - u->used)
-			nr = SHARD_ROWS - u->used;
-		pages_make(&u->shard->rows[u->used], nr * sizeof(*table->rows));
-		memcpy(&u->shard->rows[u->used], &table->rows[done], nr * sizeof(*table->rows));
-		p = (struct unwind_piece){ .start = table->text_base + table->rows[done].pc,
-					   .end = done + nr < table->nr_rows
-							  ? table->text_base + table->rows[done + nr].pc
-							  : UINT64_MAX,
-					   .shard = u->nr_shards - 1,
-					   .first = u->used,
-					   .nr = nr };
-		u->used += nr;
-		u->stats.nr_rows += nr;
-		done += nr;
+		err = unwind_tables_take(u, table->nr_rows - done, &p);
+		if (err)
+			break;
+		p.start = table->text_base + table->rows[done].pc;
+		p.end = done + p.nr < table->nr_rows ? table->text_base + table->rows[done + p.nr].pc
+						     : UINT64_MAX;
+		pages_make(&u->shard->rows[p.first], p.nr * sizeof(*table->rows));
+		memcpy(&u->shard->rows[p.first], &table->rows[done], p.nr * sizeof(*table->rows));
+		u->stats.nr_rows += p.nr;
+		done += p.nr;
 		err = add_piece(f, &p);
+		if (err)
+			break;
 	}
 	u->stats.nr_skipped_rows += table->nr_rows - done;
 	f->is_cut = done < table->nr_rows;
@@ -319,14 +417,22 @@ bool unwind_tables_know(const struct unwind_tables *u, const struct module *m)
 	return m->id < u->nr_files && u->files[m->id].is_known;
 }
 
+static void unwind_tables_drop_file(struct unwind_tables *u, struct unwind_file *f)
+{
+	for (size_t i = 0; i < f->nr_pieces && u->memory.settle; i++) {
+		u->has_resting = true;
+		u->stats.nr_rows -= f->pieces[i].nr;
+		unwind_tables_add_spare(u, &f->pieces[i]);
+	}
+	free(f->pieces);
+	*f = (struct unwind_file){ 0 };
+}
+
 void unwind_tables_keep(struct unwind_tables *u, const bool *is_used)
 {
-	for (size_t id = 0; id < u->nr_files; id++) {
-		if (is_used[id])
-			continue;
-		free(u->files[id].pieces);
-		u->files[id] = (struct unwind_file){ 0 };
-	}
+	for (size_t id = 0; id < u->nr_files; id++)
+		if (!is_used[id])
+			unwind_tables_drop_file(u, &u->files[id]);
 }
 
 bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)

@@ -11,7 +11,7 @@ struct unwind_tables;
 /* Where the tables lie that walks read. Functions return 0 or -errno. */
 struct unwind_memory {
 	void *ctx; /* owned by the tables: end() */
-	/* Room for the rows of shard @nr, from 0 on. -ENOSPC: there is no more. And: it is full. */
+	/* The rows of shard @nr, new if it is the next number. -ENOSPC: there is no more. And: enough for now. */
 	int (*open_shard)(void *ctx, u32 nr, struct shard **out);
 	void (*close_shard)(void *ctx, struct shard *shard);
 	/*
@@ -20,6 +20,8 @@ struct unwind_memory {
 	 */
 	int (*publish)(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out);
 	void (*drop_maps)(void *ctx, pid_t pid, struct unwind_maps *maps);
+	/* Wait for walks by mappings that others have replaced. NULL = rows of files that are gone stay unused. */
+	int (*settle)(void *ctx);
 	void (*end)(void *ctx); /* free @ctx, and all rooms that are still there */
 };
 
@@ -62,7 +64,10 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 /* Are the rows of @m in the tables? */
 bool unwind_tables_know(const struct unwind_tables *u, const struct module *m);
 
-/* Files for which @is_used, by id of their modules, is false are gone, and others get their ids. */
+/*
+ * Files for which @is_used, by id of their modules, is false are gone: no process has them in the mappings that were
+ * set last. Others get their ids and, where walks can be waited for, the room of their rows.
+ */
 void unwind_tables_keep(struct unwind_tables *u, const bool *is_used);
 
 /* The mappings of @pid were read again after @removals, and have not changed. Returns true if that is news. */

@@ -3,9 +3,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "user/lib/proc.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
@@ -103,12 +106,43 @@ static void targets_stay(void **state)
 	assert_int_equal(s->dropped.nr, 2);
 }
 
+/* Children that a debugger took over come and go for months: the list has those that are still there. */
+static void left_processes_are_forgotten(void **state)
+{
+	struct session *s = *state;
+	struct target here = { .pid = getpid() }, last;
+	struct proc_stat stat;
+
+	assert_int_equal(proc_read_stat(&stat, here.pid), 0);
+	here.start_time = stat.start_time;
+	session_left(s, here.pid, THREAD_STOP_UNTRACED);
+	for (int i = 0; i < 1000; i++) {
+		pid_t child = fork();
+
+		assert_true(child >= 0);
+		if (!child)
+			_exit(0);
+		assert_int_equal(waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT), 0);
+		assert_int_equal(proc_read_stat(&stat, child), 0);
+		last = (struct target){ .pid = child, .start_time = stat.start_time };
+		session_left(s, child, THREAD_STOP_TRACER);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
+	assert_true(s->nr_left <= LEFT_FEW + 1);
+	assert_int_equal(session_why_left(s, &here), THREAD_STOP_UNTRACED);
+	assert_int_equal(session_why_left(s, &last), THREAD_STOP_TRACER);
+	/* Another process has its number. */
+	last.start_time++;
+	assert_int_equal(session_why_left(s, &last), THREAD_STOP_LOOK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(oldest_are_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(targets_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(left_processes_are_forgotten, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,33 @@ static void test_crowd(void **state)
 	assert_in_range(100 * 1048576 / distance, 99, 301);
 }
 
+/* A limit of cost halves what all may have, and each process has its share, whatever it asks for. */
+static void test_limit_of_all(void **state)
+{
+	struct sample_pace calm = { .is_on = true, .log = SAMPLE_FIRST_LOG, .crowd = 100 }, dear = calm;
+	u64 calm_ns = second_ns, dear_ns = second_ns, distance;
+	u32 sum = SAMPLE_SUM, before;
+
+	(void)state;
+	sample_pace_next(&calm, 0, calm_ns);
+	sample_pace_next(&dear, 0, dear_ns);
+	for (int i = 0; i < 4; i++) {
+		calm.sum = dear.sum = sum = sample_pace_sum(sum, 101, 100);
+		assert_int_equal(sum, SAMPLE_SUM >> (i + 1));
+		distance = pace_after(&dear, 40, 20, &dear_ns);
+		assert_true(40 * 1048576ULL / distance <= sum * 2 / 100 + 1);
+	}
+	assert_true(pace_after(&calm, 1, 20, &calm_ns) < distance / 4);
+	/* A sum that costs half of the limit stays, and so does the largest. */
+	assert_int_equal(sample_pace_sum(sum, 50, 100), sum);
+	assert_int_equal(sample_pace_sum(sum, 49, 100), 2 * sum);
+	assert_int_equal(sample_pace_sum(SAMPLE_SUM, 0, 100), SAMPLE_SUM);
+	do
+		before = sum;
+	while ((sum = sample_pace_sum(sum, 101, 100)) < before);
+	assert_int_equal(sum, SAMPLE_LEAST_SUM);
+}
+
 static void test_many_live_blocks(void **state)
 {
 	struct sample_pace p = { .is_on = true, .log = SAMPLE_LEAST_LOG };
@@ -144,9 +171,9 @@ static void test_wrong_distance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_follows),		 cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_many_live_blocks), cmocka_unit_test(test_no_bias),
-		cmocka_unit_test(test_wrong_distance),
+		cmocka_unit_test(test_follows),	     cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_limit_of_all), cmocka_unit_test(test_many_live_blocks),
+		cmocka_unit_test(test_no_bias),	     cmocka_unit_test(test_wrong_distance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

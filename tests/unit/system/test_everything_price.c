@@ -16,6 +16,7 @@
 #include "user/session/session_pace.h"
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
+#include "user/source/sample_pace.h"
 
 /* Of one CPU. The trap of a call costs 1 us and its programs another one: 500,000 calls a second cost all of it. */
 enum { LIMIT = 500, WHOLE = 10000, MAX_NR = 4097, FIRST_PID = 100 };
@@ -28,7 +29,7 @@ static struct zoom_options options;
 static struct zooms zooms;
 static struct everything everything;
 static u64 now_ns;
-static u32 depth; /* that the source was told last */
+static u32 depth, samples; /* that the source was told last */
 static bool is_paused[MAX_NR];
 static const struct module *left;
 static struct module module = { .path = (char *)"/lib/libdear.so" };
@@ -70,6 +71,12 @@ static int fake_leave(struct source *src, const struct module *m)
 	return 0;
 }
 
+static void fake_limit(struct source *src, u32 sum)
+{
+	(void)src;
+	samples = sum;
+}
+
 static struct losses fake_losses(struct source *src, pid_t pid)
 {
 	(void)src, (void)pid;
@@ -88,6 +95,7 @@ static const struct source_ops fake = {
 	.resume = fake_resume,
 	.leave = fake_leave,
 	.set_depth = fake_depth,
+	.limit_samples = fake_limit,
 	.losses = fake_losses,
 	.free = fake_free,
 };
@@ -237,6 +245,56 @@ static void the_machine_has_a_limit(void **state)
 	assert_int_equal(depth, 16);
 }
 
+/* Ten seconds with @cpu_ms of CPU time, and @nr samples of 5 us each. */
+static void look_at_samples(u32 cpu_ms, u32 nr)
+{
+	static u64 cpu_ns, events;
+
+	now_ns += 10 * SECOND_NS;
+	cpu_ns += cpu_ms * 1000000ULL;
+	events += nr;
+	said[0] = '\0';
+	everything_price_samples(&everything, now_ns, cpu_ns, events);
+}
+
+/* The sum of what samples cost the machine, and heaptap, has a limit: 5 % of all CPUs. */
+static void samples_have_a_limit(void **state)
+{
+	const u32 cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
+	static struct session_options o = { .command = "system", .source.adapts_samples = true };
+
+	(void)state;
+	everything.session->options = &o;
+	samples = 0;
+	look_at_samples(0, 0);
+	look_at_samples(400 * cpus, 16000 * cpus);
+	assert_int_equal(samples, SAMPLE_SUM);
+	assert_string_equal(said, "");
+	look_at_samples(450 * cpus, 16000 * cpus);
+	assert_int_equal(samples, SAMPLE_SUM / 2);
+	assert_non_null(
+		strstr(said, "samples cost 5.3 % of the machine, more than --max-cost 5.0 %: at most 800"));
+	look_at_samples(300 * cpus, 8000 * cpus);
+	assert_int_equal(samples, SAMPLE_SUM / 2);
+	look_at_samples(200 * cpus, 8000 * cpus);
+	assert_int_equal(samples, SAMPLE_SUM);
+	assert_string_equal(said, "");
+	while (samples > SAMPLE_LEAST_SUM)
+		look_at_samples(600 * cpus, 0);
+	look_at_samples(600 * cpus, 0);
+	assert_non_null(strstr(
+		said, "heaptap costs 6.0 % of the machine, more than --max-cost 5.0 %: fewer samples"));
+	look_at_samples(600 * cpus, 0);
+	assert_string_equal(said, "");
+	/* A distance that the user has chosen stays. */
+	o.source.adapts_samples = false;
+	everything.bill.is_told = false;
+	samples = 0;
+	look_at_samples(600 * cpus, 0);
+	assert_int_equal(samples, 0);
+	assert_non_null(strstr(said, "--sample auto would take fewer samples"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +302,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(windows_of_the_dearest, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_whose_traps_cost_too_much_is_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_machine_has_a_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(samples_have_a_limit, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,6 +269,45 @@ static void test_more_rows_than_fit(void **state)
 	close(modules[1].fd);
 }
 
+/* Programs come and go for months: the rows of those that are gone make room, and those of the others stay. */
+static void test_rows_are_used_again(void **state)
+{
+	enum { NR = 12 };
+	struct world *w = world_of(state);
+	struct module modules[NR + 1] = { 0 };
+	struct mapping maps[2] = { 0 };
+	struct unwind_map stays = { 0 };
+	const u32 nr = SHARD_ROWS / 2 + 1000;
+
+	unwind_tables_free(w->tables);
+	close(w->shards_fd);
+	w->shards_fd = outer_map(2, 1, sizeof(struct shard));
+	assert_int_equal(new_tables(w), 0);
+	for (u32 i = 0; i <= NR; i++) {
+		struct mapping *m = &maps[!!i];
+		bool is_used[NR + 2] = { [1] = true };
+
+		modules[i] =
+			(struct module){ .id = i + 1, .path = (char *)"/many", .fd = open_file_of_rows(nr) };
+		assert_true(modules[i].fd >= 0);
+		m->module = &modules[i];
+		m->bias = (i + 1) * 0x10000000ULL;
+		m->start = m->bias + IMAGE_MAX * 2;
+		m->end = m->start + IMAGE_MAX;
+		set_maps(w, maps, i ? 2 : 1);
+		if (!i)
+			stays = *search(w->seen, maps[0].start);
+		assert_int_equal(search(w->seen, maps[0].start)->shard, stays.shard);
+		assert_int_equal(search(w->seen, maps[0].start)->first, stays.first);
+		assert_int_not_equal(search(w->seen, m->start + nr - 1)->shard, LIMIT_SHARD);
+		is_used[i + 1] = true;
+		unwind_tables_keep(w->tables, is_used);
+		assert_int_equal(unwind_tables_stats(w->tables).nr_rows, (i ? 2 : 1) * (nr + 2));
+		close(modules[i].fd);
+	}
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_rows, 0);
+}
+
 /* Memories of a thread's last walk hold for one number only, which is even when all is in place. */
 static void test_changes_are_numbered(void **state)
 {
@@ -392,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_vsyscall_hides_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_than_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_rows_than_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rows_are_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
