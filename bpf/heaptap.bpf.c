@@ -220,9 +220,6 @@ int before_ptrace(struct pt_regs *ctx)
 	return 0;
 }
 
-/* All looks that bpf_loop() allows take 0.35 to 0.45 s. */
-enum { TRACER_WAIT_NS = 500 * 1000 * 1000, TRACER_LOOKS = 1 << 23 };
-
 /* 1: somebody traces the thread, or it has waited until *@end_ns. */
 static long look_for_tracer(u32 nr, void *end_ns)
 {

@@ -73,9 +73,9 @@ static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, 
 }
 
 static __always_inline void note_send(struct pt_regs *ctx, const struct inflight *t,
-				      const struct note_probe *n)
+				      const struct note_probe *n, bool has_loop)
 {
-	bool is_check = note_waits(n->what);
+	bool is_check = note_waits(n->what), waits;
 	struct note_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 	struct process_state *process;
 
@@ -97,11 +97,15 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 	out->h.tid = (u32)current_ids();
 	out->time_ns = bpf_ktime_get_ns();
 	out->what = n->what;
+	waits = has_loop && n->what == NOTE_EXEC && exec_wait_begin();
+	out->h.flags = waits ? EVENT_STOPS : 0;
 	out->h.call_number = number_of_call(t->pid);
 	bpf_ringbuf_submit(out, is_check ? BPF_RB_FORCE_WAKEUP : wake_flag());
 	/* As in maps_changed(): the thread waits for the verdict. */
 	if (is_check && config.stops_at_maps)
 		stop_thread();
+	if (waits)
+		exec_wait();
 }
 
 /* A child in the memory of the process, or a copy of its parent that has executed nothing yet, gets no verdict. */
@@ -125,7 +129,7 @@ static __always_inline int note_at(struct pt_regs *ctx, bool has_loop)
 	if (!t || !n || !note_is_wanted(t, n))
 		return 0;
 	if (n->what != NOTE_ALLOC && n->what != NOTE_FREE)
-		note_send(ctx, t, n);
+		note_send(ctx, t, n, has_loop);
 	else if (!thread_is_paused(t))
 		note_block(ctx, t, n, has_loop);
 	return 0;

@@ -21,6 +21,9 @@ struct {
 	__type(value, u8);
 } left SEC(".maps");
 
+/* All looks that bpf_loop() allows take 0.35 to 0.45 s. */
+enum { TRACER_WAIT_NS = 500 * 1000 * 1000, TRACER_LOOKS = 1 << 23 };
+
 /* Is the current thread ptraced? @or_else: if that cannot be found out. */
 static __always_inline bool thread_is_ptraced(bool or_else)
 {
@@ -109,4 +112,46 @@ static __always_inline void stop_thread_for(const struct thread_stop *why, u32 p
 		bpf_map_update_elem(&left, &pid, &yes, BPF_ANY);
 	else
 		bpf_map_delete_elem(&stops, &tid);
+}
+
+/* A tracer attaches first, and asks for the stop in its next system call. */
+enum { STOP_ASKED_NS = 2 * 1000 * 1000, EXEC_ROUNDS = 4 };
+
+struct exec_wait {
+	u64 end_ns;
+	u32 tid;
+};
+
+/* 1: somebody has stopped the thread, or lets it go on, or it has waited for long enough. */
+static long look_for_answer(u32 nr, void *ctx)
+{
+	struct exec_wait *w = ctx;
+	u64 now_ns = bpf_ktime_get_ns();
+
+	(void)nr;
+	if (thread_is_ptraced(true) && now_ns + STOP_ASKED_NS < w->end_ns)
+		w->end_ns = now_ns + STOP_ASKED_NS;
+	return now_ns > w->end_ns || !bpf_map_lookup_elem(&stops, &w->tid);
+}
+
+/* The current thread, which nobody traces, will wait at execve(). False: it cannot. */
+static __always_inline bool exec_wait_begin(void)
+{
+	const struct thread_stop why = { .why = THREAD_STOP_EXEC };
+	u32 tid = (u32)current_ids();
+
+	return config.waits_at_end && !thread_is_ptraced(true) &&
+	       !bpf_map_update_elem(&stops, &tid, &why, BPF_ANY);
+}
+
+/* As wait_at_end(). Who finds no reason in the table comes too late. */
+static __always_inline void exec_wait(void)
+{
+	struct exec_wait w = { bpf_ktime_get_ns() + TRACER_WAIT_NS, (u32)current_ids() };
+
+	for (int i = 0; i < EXEC_ROUNDS; i++)
+		if (bpf_loop(TRACER_LOOKS, look_for_answer, &w, 0) != TRACER_LOOKS)
+			break;
+	if (!thread_is_ptraced(true))
+		bpf_map_delete_elem(&stops, &w.tid);
 }

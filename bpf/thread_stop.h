@@ -10,9 +10,13 @@ enum thread_stop_why {
 	THREAD_STOP_LOOK, /* its mappings have changed, or it asks for a verdict: look at it, then let it go on */
 	THREAD_STOP_UNTRACED, /* it has made a task that cannot be traced, and that may want to trace it */
 	THREAD_STOP_TRACER, /* it is about to call ptrace(), to trace another one or to be traced by its parent */
+	THREAD_STOP_EXEC, /* without a tracer: it waits at execve() until heaptap has stopped it, or has read this */
 };
 
-/* A flag of EVENT_MAPS: the thread that has changed the mappings stops, for its ptracer to look at them. */
+/*
+ * A flag of EVENT_MAPS: the thread that has changed the mappings stops, for its ptracer to look at them. Of NOTE_EXEC:
+ * it waits as THREAD_STOP_EXEC says.
+ */
 enum { EVENT_STOPS = 2 };
 
 /* Requests of ptrace(2), on all CPUs. */

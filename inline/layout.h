@@ -84,14 +84,14 @@ struct piece_shared {
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
 	/* One line, at which heaptap looks often, in many targets. */
-	_Alignas(64) u64 waited; /* rounds of all threads that have waited */
-	u32 nr_waiting;		 /* threads that do */
-	u32 nr_parts;		 /* of rings that were written: PIECE_RING_PART */
-	u32 nr_used;		 /* places that threads have taken, one after the other */
-	u32 is_dropping;	 /* nobody reads the rings */
-	u32 nr_unknown_stacks;	 /* times that a stack lay in none of piece_tables.stacks */
-	u32 end;		 /* enum piece_end */
+	_Alignas(64) u64 waited;  /* rounds of all threads that have waited */
+	u32 nr_waiting, nr_parts; /* threads that do; parts of rings that were written: PIECE_RING_PART */
+	u32 nr_used;		  /* places that threads have taken, one after the other */
+	u32 is_dropping;	  /* nobody reads the rings */
+	u32 nr_unknown_stacks;	  /* times that a stack lay in none of piece_tables.stacks */
+	u32 end;		  /* enum piece_end */
 	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
+	_Alignas(64) struct piece_wish wish;
 	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
 	_Alignas(64) u64 seen[PIECE_SEEN_SETS][PIECE_SEEN_WAYS];

@@ -6,6 +6,7 @@
 #include "inline/renew.h"
 #include "inline/sample_choice.h"
 #include "inline/shape.h"
+#include "inline/wish.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
@@ -97,18 +98,6 @@ static const struct call_probe *call_probe_at(const struct call *c, u32 index)
 	return index < PIECE_MAX_PROBES ? &region_shared()->probes[index].call : NULL;
 }
 
-/* A call ends: note the sampled block that it leaves, before the program has that. False: there is no room for it. */
-static __attribute__((noinline)) bool note_sampled(const struct heap_event *ev)
-{
-	bool has_failed = !ev->addr && ev->size;
-
-	if (ev->h.kind == EVENT_REALLOC_END && has_failed && ev->old_addr)
-		return sample_add(ev->old_addr);
-	if (!ev->addr || ev->h.flags & EVENT_UNSAMPLED)
-		return true;
-	return sample_add(ev->addr);
-}
-
 static inline __attribute__((always_inline)) bool call_send(const struct call *c, const struct inflight *t,
 							    const struct heap_event *ev)
 {
@@ -139,6 +128,9 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	ring_add(r, 1);
 	__atomic_store_n(&r->is_telling, 0, __ATOMIC_RELAXED);
 	fetch_ahead(r, written + 1);
+	/* Of a call that takes the long way. */
+	if (!hook_of(c)->has_room && region_shared()->wish.call.pid)
+		wish_meet(r, ev->h.kind, ev->h.fn, ev->stack);
 	return true;
 }
 

@@ -2,6 +2,7 @@
 /* The records of a thread that has the piece of code inside, and the ring that they are in. */
 #pragma once
 
+#include "bpf/call_wish.h"
 #include "user/lib/types.h"
 
 enum {
@@ -41,6 +42,13 @@ struct piece_ring {
 	u64 read_seen;	/* of read, when the target looked last: that one is in another CPU's cache */
 	_Alignas(64) u64 read; /* by heaptap */
 	_Alignas(64) struct piece_record records[PIECE_RING_RECORDS];
+};
+
+/* A call that heaptap waits for. */
+struct piece_wish {
+	struct call_wish call;
+	u32 ring;   /* of the thread that has made it */
+	u32 is_met; /* that thread waits */
 };
 
 _Static_assert(sizeof(struct piece_record) == 48, "six words");

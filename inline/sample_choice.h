@@ -85,6 +85,18 @@ static inline u32 sample_choose(const struct piece_regs *regs)
 	return CALL_COUNTS;
 }
 
+/* A call ends: note the sampled block that it leaves, before the program has that. False: there is no room for it. */
+static __attribute__((noinline)) bool note_sampled(const struct heap_event *ev)
+{
+	bool has_failed = !ev->addr && ev->size;
+
+	if (ev->h.kind == EVENT_REALLOC_END && has_failed && ev->old_addr)
+		return sample_add(ev->old_addr);
+	if (!ev->addr || ev->h.flags & EVENT_UNSAMPLED)
+		return true;
+	return sample_add(ev->addr);
+}
+
 /* ---- the adaptor of call/life.h: all was decided before ---- */
 
 struct call;

@@ -74,10 +74,10 @@ time.sleep(1000)'
 	untouched "$TARGET"
 }
 
-# bats test_tags=full
-@test "core: when a caller allocates next, and its thread is the first" {
+# waited_for [OPTION]: a core of step when its caller allocates next, where its thread is in the call
+waited_for() {
 	stepping
-	asking "$TARGET" -q
+	asking "$TARGET" -q "$@"
 	step 'alloc 1 100'
 	ask 'wait allocs>0 60s'
 	ask 'core a.core 99'
@@ -100,6 +100,17 @@ time.sleep(1000)'
 	# The thread stands where the call returns, on new kernels in the page of the kernel between.
 	by_gdb a.core "$T/step" 'bt'
 	grep -q '^#[0-3] .*step_allocates' <<<"$output" || { echo "$output"; return 1; }
+	rm a.core
+	kill -KILL "$TARGET"
+	wait_for gone "$TARGET"
+}
+
+# bats test_tags=full,ptrace,inline
+@test "core: when a caller allocates next, and its thread is the first" {
+	unset HEAPTAP_NO_CODE
+	waited_for
+	waited_for --backend inline
+	waited_for --backend ptrace
 }
 
 # bats test_tags=full

@@ -178,8 +178,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
-	/* Not in attach: a breakpoint in execve() would keep code out of the page later. */
-	so.source.wants_exec = !IS_AGENT && is_launch && o->follow && o->scan != SCAN_NEVER;
+	so.source.wants_exec = !IS_AGENT && o->scan != SCAN_NEVER;
 	so.wants_residence = true;
 	so.source.joins_targets = command->joins_targets;
 	so.source.joins_later = command->joins_later;

@@ -127,6 +127,9 @@ void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
 /* Is the memory of ours that is known of still in the process? Not in a program that it has executed since. */
 bool inject_is_there(const struct injection *in);
 
+/* Is @addr in the piece, or in code that leads there and back? */
+bool inject_has_code_at(const struct injection *in, taddr_t addr);
+
 /* Calls are seen from now on, or no longer. Does not stop the target. 0 or -errno; -ESRCH as above. */
 int inject_set_on(struct injection *in, bool is_on) __must_check;
 

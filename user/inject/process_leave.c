@@ -90,6 +90,11 @@ static bool is_in_piece(const struct injection *in, u64 word)
 	return false;
 }
 
+bool inject_has_code_at(const struct injection *in, taddr_t addr)
+{
+	return addr == in->returned || is_in_piece(in, addr);
+}
+
 struct owned_pointer {
 	u64 pointer;
 	pid_t tid;

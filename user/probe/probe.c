@@ -162,15 +162,15 @@ static void see_place(struct finder *f, const struct elf_symbol *sym)
 		list->leak_checks[1] = sym->value;
 }
 
-/* Functions that are markers: those of LeakSanitizer by which the program says what is no leak, and execve(). */
+/* Functions that are markers: those of LeakSanitizer that say what is no leak, and those that execute a program. */
 static void see_marked(const struct finder *f, const struct elf_symbol *sym)
 {
 	/* clang-format off */
 	static const char *const names[] = { "__lsan_ignore_object", "__lsan_disable", "__lsan_enable",
-					     OF_HOST("execve") };
+					     OF_HOST("execve", "execveat", "fexecve") };
 	/* clang-format on */
 	bool may_be = !strncmp(sym->name, "__lsan_", 7) ||
-		      (!IS_AGENT && f->options->wants_exec && *sym->name == 'e');
+		      (!IS_AGENT && f->options->wants_exec && (*sym->name == 'e' || *sym->name == 'f'));
 
 	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(f->list->marked), "a place for each");
 	for (size_t i = 0; may_be && i < ARRAY_SIZE(names); i++)

@@ -38,8 +38,8 @@ struct probe_list {
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
 	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
 	u64 end, end_len; /* _exit(), if wants_end; 0 = not in this file */
-	/* __lsan_ignore_object, __lsan_disable, __lsan_enable, execve if wants_exec; 0 = the file has none */
-	u64 marked[IS_AGENT ? 3 : 4];
+	/* __lsan_ignore_object, __lsan_disable, __lsan_enable; with wants_exec execve and its like; 0 = none */
+	u64 marked[IS_AGENT ? 3 : 6];
 	/*
 	 * With wants_exits, else 0: exit(); clone(), sigprocmask(), pthread_sigmask() and sigaction() of a C library;
 	 * and the functions of LeakSanitizer that look for leaks.
@@ -70,7 +70,7 @@ struct probe_options {
 	bool rare_ends; /* with it: those of all calls are, because few calls are followed to their ends */
 	bool wants_tracers; /* find ptrace() */
 	bool wants_end;	    /* find _exit() */
-	bool wants_exec;    /* find execve() */
+	bool wants_exec;    /* find execve(), execveat() and fexecve() */
 	bool wants_exits;   /* find exit(), clone() and the others of struct probe_list */
 	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
 	bool only_workers; /* no probes in functions that have another probed one do the work */

@@ -13,6 +13,7 @@
 #include "user/session/busy_signals.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_ending.h"
 
 enum {
 	POLL_MS = 20,
@@ -172,14 +173,18 @@ static void connection_guard(const struct connection *c, struct control *control
 
 void connection_round(struct connection *c, struct session *s, struct control *control)
 {
-	pid_t pid = source_remote_exiting(c->source);
+	bool executes;
+	pid_t pid = source_remote_exiting(c->source, &executes);
 
 	connection_guard(c, control);
 	if (source_remote_is_started(c->source))
 		control_start_clocks(control);
 	if (!pid)
 		return;
-	session_scan_exiting(s, pid);
+	if (executes)
+		session_scan_before_exec(s, pid, false, NULL);
+	else
+		session_scan_exiting(s, pid);
 	source_remote_let_exit(c->source);
 }
 
@@ -259,8 +264,7 @@ static bool connection_take_rest(struct connection *c, struct session *s, bool i
 		if (control_is_stop_pending() || clock_now_ms() - heard_ms > END_MS ||
 		    (is_hurried && is_slow(c, true, begin_ms, first)))
 			return false;
-		if (source_remote_exiting(c->source))
-			source_remote_let_exit(c->source);
+		source_remote_let_exit(c->source);
 		remote_wait(session_wait_fd(s), POLL_MS);
 	}
 	return true;

@@ -174,12 +174,29 @@ static void serve_on_exec(void *ctx, pid_t pid)
 		read_events(s);
 }
 
+static void serve_on_executing(void *ctx, pid_t pid, bool is_stopped)
+{
+	struct serve *s = ctx;
+
+	s->has_stopped = is_stopped;
+	serve_books_wait(s, pid, WIRE_MARK_EXECUTING);
+	s->has_stopped = false;
+}
+
+static void serve_check(struct serve *s)
+{
+	if (!IS_AGENT)
+		session_judge_before_exec(s->session, serve_on_executing, s);
+}
+
 static void serve_on_mapped(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
 
-	if (s->session)
-		session_update(s->session, pid);
+	if (!s->session)
+		return;
+	session_update(s->session, pid);
+	serve_check(s);
 }
 
 static void serve_on_born(void *ctx, pid_t pid)
@@ -200,7 +217,7 @@ static void serve_on_exiting(void *ctx, pid_t pid, int status)
 	/* The record of the birth of a short child may still wait. */
 	session_update(s->session, pid);
 	if (session_find(s->session, (u32)pid))
-		serve_books_exiting(s, pid);
+		serve_books_wait(s, pid, WIRE_MARK_EXITING);
 }
 
 static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
@@ -350,6 +367,7 @@ static int serve_begin(struct serve *s, const struct wire_start *start)
 	choice->max_followed = max_followed(s);
 	s->wants_exit_scan = start->wants_exit_scan;
 	/* The end of a program that serve starts is reported by its launch. */
+	choice->wants_exec = choice->stops_at_checks = start->wants_exec_scan;
 	choice->wants_end = !IS_AGENT && start->wants_exit_scan && (!s->options.program || s->is_launched);
 	err = open_trace(s, !s->is_launched && s->options.program);
 	if (!err)
@@ -565,6 +583,7 @@ static void poll_events(struct serve *s)
 		return;
 	if (session_forward_poll(s->session) && s->client)
 		serve_link_drop(s->link, "the stream to it is broken");
+	serve_check(s);
 	if (!IS_AGENT)
 		session_await_ends(s->session, &s->launch, &hooks);
 	if (now - s->alive_ms < ALIVE_MS)

@@ -44,7 +44,9 @@ struct serve {
 	int status;
 	struct serve_books *books; /* NULL = no scan is under way */
 	bool wants_exit_scan;	   /* the client wants a scan when a program exits */
-	pid_t exiting;		   /* is stopped at its end until the client lets it exit; 0 = none */
+	pid_t exiting;		   /* is stopped until the client lets it go on; 0 = none */
+	enum wire_mark exiting_by; /* where: _EXITING or _EXECUTING */
+	bool has_stopped;	   /* at _EXECUTING: this thread has stopped all of its threads */
 	/* A frame that came during a hook of @launch, and would end the trace. Handled after that. */
 	struct {
 		u8 kind; /* 0 = none */

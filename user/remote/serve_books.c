@@ -30,7 +30,7 @@ struct block_list {
 
 struct serve_books {
 	pid_t pid;
-	bool is_exiting;
+	bool is_awaited, is_exiting; /* the process waits for it; at its end */
 	u64 heard_ms;
 	struct block_list *first, **last; /* owned */
 	struct wire_scan_at at;
@@ -122,7 +122,9 @@ void serve_books_begin(struct serve *s, struct wire_view *v)
 		return;
 	}
 	s->books->pid = pid;
-	s->books->is_exiting = s->exiting == pid;
+	s->books->is_awaited = s->exiting == pid;
+	s->books->is_exiting =
+		s->books->is_awaited && (IS_AGENT || s->exiting_by == WIRE_MARK_EXITING || s->has_stopped);
 	s->books->last = &s->books->first;
 	s->books->heard_ms = clock_now_ms();
 	serve_books_mark(s, pid, WIRE_MARK_BLOCKS);
@@ -440,15 +442,16 @@ void serve_books_round(struct serve *s)
 		serve_books_give_up(s, -ETIMEDOUT);
 }
 
-void serve_books_exiting(struct serve *s, pid_t pid)
+void serve_books_wait(struct serve *s, pid_t pid, enum wire_mark what)
 {
 	u64 heard_ms = clock_now_ms();
 	struct wire_frame f;
 
 	if (!s->client || !s->wants_exit_scan || session_forward_flush(s->session))
 		return;
-	serve_books_mark(s, pid, WIRE_MARK_EXITING);
+	serve_books_mark(s, pid, what);
 	s->exiting = pid;
+	s->exiting_by = what;
 	/* The client may first finish the scan of another process. */
 	while (s->exiting && !s->late.kind && s->client == serve_link_client(s->link) &&
 	       clock_now_ms() - heard_ms < EXITING_MS) {
@@ -467,6 +470,6 @@ void serve_books_exiting(struct serve *s, pid_t pid)
 		serve_command(s, &f);
 	}
 	s->exiting = 0;
-	if (s->books && s->books->is_exiting)
+	if (s->books && s->books->is_awaited)
 		serve_books_end(s);
 }

@@ -27,7 +27,7 @@ void serve_books_round(struct serve *s);
 void serve_books_end(struct serve *s);
 
 /*
- * A process is stopped before its exit: let the client scan it. Returns when the client lets it exit, is lost, or was
- * silent for 10 s. Meanwhile the trace goes on, but does not end: see serve.late.
+ * A process is stopped before its exit, or before execve(), as @what says: let the client scan it. Returns when the
+ * client lets it go on, is lost, or was silent for 10 s. Meanwhile the trace goes on, but does not end: see serve.late.
  */
-void serve_books_exiting(struct serve *s, pid_t pid);
+void serve_books_wait(struct serve *s, pid_t pid, enum wire_mark what);

@@ -78,8 +78,8 @@ bool source_remote_has_asked(const struct source *s);
 /* Because of @why ask the server to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
 void source_remote_leave(struct source *s, const char *why);
 
-/* The PID of a process that is at its end and waits for source_remote_let_exit(); 0 = none. */
-pid_t source_remote_exiting(const struct source *s);
+/* The PID of a process that is at its end, or at execve(), and waits for source_remote_let_exit(); 0 = none. */
+pid_t source_remote_exiting(const struct source *s, bool *executes);
 
-/* Let that process exit. It can be scanned before. */
+/* Let that process, if there is one, go on. It can be scanned before. */
 void source_remote_let_exit(struct source *s);

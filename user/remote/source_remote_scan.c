@@ -31,8 +31,10 @@ void source_remote_on_mark(struct remote_source *s, struct wire_view *v)
 {
 	u32 pid = wire_get_number(v, 4), kind = wire_get_number(v, 1);
 
-	if (kind == WIRE_MARK_EXITING)
+	if (kind == WIRE_MARK_EXITING || kind == WIRE_MARK_EXECUTING) {
 		s->exiting = (pid_t)pid;
+		s->executes = kind == WIRE_MARK_EXECUTING;
+	}
 	/* Other marks are of a scan; ignore those of a scan that was given up. */
 	else if (kind < WIRE_MARK_EXITING && is_under_way(&s->scan) && (pid_t)pid == s->scan.pid)
 		s->mark.is_reached = true;
@@ -347,10 +349,11 @@ int source_remote_scan_wait(struct source *source, struct source_scan *o, struct
 	return 0;
 }
 
-pid_t source_remote_exiting(const struct source *source)
+pid_t source_remote_exiting(const struct source *source, bool *executes)
 {
 	const struct remote_source *s = remote_self(source);
 
+	*executes = s->executes;
 	return s->exiting;
 }
 

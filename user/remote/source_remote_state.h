@@ -108,7 +108,8 @@ struct remote_source {
 	struct remote_mark mark;
 	u32 nr_farewell; /* the connection that source_remote_farewell() told of */
 	u64 called_ms;	 /* when source_remote_call() asked; 0 = it did not, or the answer has come */
-	pid_t exiting;	 /* is stopped at its end over there; 0 = none */
+	pid_t exiting;	 /* is stopped over there, at its end or at execve(); 0 = none */
+	bool executes;	 /* at execve() */
 	struct remote_scan scan;
 	struct remote_hurry hurry;
 	struct remote_answer answer;

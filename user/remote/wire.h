@@ -38,7 +38,7 @@ enum wire_kind {
 	WIRE_BLOCKS,	 /* live blocks at the mark, user/remote/wire_scan.h */
 	WIRE_BLOCKS_END, /* struct wire_scan_wish: no more blocks; how to judge them */
 	WIRE_SCAN_OVER,	 /* the host needs nothing more of the scan */
-	WIRE_LET_EXIT,	 /* u32 pid: after WIRE_MARK_EXITING, with or without a scan: it may exit */
+	WIRE_LET_EXIT, /* u32 pid: after WIRE_MARK_EXITING or _EXECUTING, with or without a scan: it may go on */
 	WIRE_PAUSE, /* u32 pid, 0 = all; u8 1 = see no more calls of it, 0 = see them; answered by WIRE_TUNED */
 
 	/* Sent by the target. */
@@ -56,8 +56,8 @@ enum wire_kind {
 	NR_WIRE_KINDS,
 };
 
-/* Of a scan: its first and its second moment. A process is stopped at its end, and waits for WIRE_LET_EXIT. */
-enum wire_mark { WIRE_MARK_BLOCKS, WIRE_MARK_MOMENT, WIRE_MARK_EXITING };
+/* Of a scan: its first and its second moment. A process waits for WIRE_LET_EXIT, at its end or at execve(). */
+enum wire_mark { WIRE_MARK_BLOCKS, WIRE_MARK_MOMENT, WIRE_MARK_EXITING, WIRE_MARK_EXECUTING };
 enum wire_end { WIRE_END_DETACHED, WIRE_END_TARGET, WIRE_END_ERROR };
 
 /* One frame that has come in. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { FLAG_PAUSED = 1, FLAG_THIN = 2 };
-enum { FLAG_MMAP = 1, FLAG_NO_CPP = 2, FLAG_EXIT_SCAN = 4 };
+enum { FLAG_MMAP = 1, FLAG_NO_CPP = 2, FLAG_EXIT_SCAN = 4, FLAG_EXEC_SCAN = 8 };
 
 static void put_tuning(struct wire_body *b, const struct tuning *t)
 {
@@ -47,7 +47,7 @@ void wire_put_start(struct wire_body *b, const struct wire_start *start)
 	put_tuning(b, &start->tuning);
 	wire_put_number(b,
 			(start->want_mmap ? FLAG_MMAP : 0) | (start->no_cpp ? FLAG_NO_CPP : 0) |
-				(start->wants_exit_scan ? FLAG_EXIT_SCAN : 0),
+				(start->wants_exit_scan ? FLAG_EXIT_SCAN | FLAG_EXEC_SCAN : 0),
 			1);
 	wire_put_number(b, start->max_followed, 4);
 	wire_put_number(b, start->resume_id, 8);
@@ -73,6 +73,7 @@ int wire_get_start(struct wire_view *v, struct wire_start *out)
 	out->want_mmap = flags & FLAG_MMAP;
 	out->no_cpp = flags & FLAG_NO_CPP;
 	out->wants_exit_scan = flags & FLAG_EXIT_SCAN;
+	out->wants_exec_scan = !IS_AGENT && flags & FLAG_EXEC_SCAN;
 	out->max_followed = wire_get_number(v, 4);
 	out->resume_id = wire_get_number(v, 8);
 	r->nr_ends = wire_get_number(v, 8);

@@ -11,6 +11,7 @@ struct wire_start {
 	struct tuning tuning;
 	bool want_mmap, no_cpp;
 	bool wants_exit_scan; /* scan a program when it exits; it waits for the verdict */
+	bool wants_exec_scan; /* as read: and before execve(); hosts of before do not know WIRE_MARK_EXECUTING */
 	u32 max_followed; /* most children that are traced too; 0 = none, unless the server follows them */
 	u64 resume_id;	  /* from WIRE_STARTED: continue that trace; 0 = begin a new one */
 	struct forward_received received;

@@ -263,7 +263,8 @@ static int session_on_exec(struct session *s, struct process *p, const struct ev
 	}
 	session_read_losses(s, p);
 	recorder_event(s->recorder, rec, sizeof(struct process_event));
-	p->has_last_verdict |= !IS_AGENT && p->exec == PROCESS_JUDGED && p->leaks;
+	if (!IS_AGENT)
+		session_note_exec(p);
 	p->life = PROCESS_REPLACED;
 	heap_end(p->heap);
 	s->latest = NULL;

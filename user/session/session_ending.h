@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include "user/lib/types.h"
+
 struct launch;
 struct launch_hooks;
 struct process;
@@ -16,8 +18,15 @@ struct session_stopper;
  */
 void session_await_ends(struct session *s, struct launch **l, const struct launch_hooks *hooks);
 
-/* Find verdicts on processes that are at execve(). @stopper as in session_scan(). */
-void session_scan_executing(struct session *s, const struct session_stopper *stopper);
+/*
+ * Find a verdict on @pid, which is at execve(). @is_stopped: by the calling thread; else @stopper as in session_scan().
+ */
+void session_scan_before_exec(struct session *s, pid_t pid, bool is_stopped,
+			      const struct session_stopper *stopper);
+
+typedef void exec_judge(void *ctx, pid_t pid, bool is_stopped);
+/* Call @judge of each process that is at execve(), and let it go on. For sessions that pass on what they learn. */
+void session_judge_before_exec(struct session *s, exec_judge *judge, void *ctx);
 
 /* Before the end of @pid, and before reports: does it have children that nothing follows? A note says so then. */
 void session_look_at_children(struct session *s, pid_t pid);

@@ -104,7 +104,7 @@ int session_record_end(struct session *s) __must_check;
  */
 void session_set_window(struct session *s, u32 number, u64 first_ns);
 
-/* Why the source has stopped thread @tid of a process that heaptap started. */
+/* Why the source has stopped thread @tid: stop_reason() of the source. */
 struct thread_stop session_stop_reason(const struct session *s, pid_t tid);
 
 /* As trapped() of the source. */

@@ -19,6 +19,7 @@
 #include "user/session/session_private.h"
 #include "user/session/session_process.h"
 #include "user/session/session_told.h"
+#include "user/source/exec_wait.h"
 #include "user/source/source_tracer.h"
 
 /* A recording gets no more marks of programs than these. */
@@ -81,35 +82,121 @@ static bool session_notes_has_file(const struct process *p, const char name[NOTE
 	return !lstat(path, &st);
 }
 
+static u64 session_notes_count(const struct process *p)
+{
+	const struct heap_totals t = heap_totals(p->heap);
+
+	return t.allocs + t.frees + 1;
+}
+
+static bool session_notes_is_alone(const struct process *p)
+{
+	struct proc_stat stat;
+
+	return !IS_AGENT && !proc_read_stat(&stat, p->target->pid) && stat.nr_threads == 1;
+}
+
+void session_note_exec(struct process *p)
+{
+	if (p->exec != PROCESS_JUDGED || !p->leaks)
+		return;
+	p->has_last_verdict = !p->exec_calls || p->exec_calls == session_notes_count(p);
+	if (p->has_last_verdict)
+		return;
+	p->exec = PROCESS_STAYS;
+	leaks_free(p->leaks);
+	p->leaks = NULL;
+}
+
 /* A copy is judged as its parent. A process that nobody stops is another program by now. */
 static void session_notes_on_exec(struct session *s, struct process *p, const struct note_event *ev)
 {
+	bool is_held = !IS_AGENT && ev->h.flags & EVENT_STOPS;
 	bool waits = !IS_AGENT && p->origin != PROCESS_COPY &&
-		     (s->ops->tracer || proc_is_our_tracee(p->target->pid));
+		     (is_held || s->ops->tracer || proc_is_our_tracee(p->target->pid));
 
 	s->has_exec = !IS_AGENT;
+	p->exec_tid = is_held ? (pid_t)ev->h.tid : 0;
+	p->exec_calls = session_notes_is_alone(p) ? session_notes_count(p) : 0;
 	p->exec = waits && session_notes_has_file(p, ev->name) ? PROCESS_EXECUTES : PROCESS_STAYS;
+}
+
+/* A thread of @p, which has no tracer, may wait at execve(): there is no verdict if it does not stop, or runs on. */
+static void session_notes_judge_one(const struct session *s, struct process *p, exec_judge *judge, void *ctx)
+{
+	struct stopped_threads all = { 0 };
+	bool is_held = p->exec_tid, is_stopped = is_held && exec_wait_stop(&all, p->target->pid);
+
+	if (is_held && (session_stop_reason(s, p->exec_tid).why != THREAD_STOP_EXEC || !is_stopped))
+		p->exec = PROCESS_UNJUDGED;
+	else
+		p->exec = PROCESS_JUDGED;
+	if (p->exec == PROCESS_JUDGED)
+		judge(ctx, p->target->pid, is_held);
+	exec_wait_end(&all);
+}
+
+/* Others may come to execve() meanwhile. */
+static void session_notes_judge(struct session *s, exec_judge *judge, void *ctx)
+{
+	while (s->has_exec) {
+		s->has_exec = false;
+		for (size_t i = 0; i < s->nr_processes; i++) {
+			struct process *p = s->processes[i];
+
+			if (p->exec == PROCESS_EXECUTES && !process_is_over(p))
+				session_notes_judge_one(s, p, judge, ctx);
+			else if (p->exec_tid)
+				session_stop_reason(s, p->exec_tid);
+			p->exec_tid = 0;
+		}
+	}
+}
+
+static void session_notes_end_check(struct session *s)
+{
+	struct source *source;
+	const struct source_tracer *tracer = session_tracer(s, &source);
+
+	if (tracer && tracer->checked)
+		tracer->checked(source);
+}
+
+void session_judge_before_exec(struct session *s, exec_judge *judge, void *ctx)
+{
+	session_notes_judge(s, judge, ctx);
+	session_notes_end_check(s);
+}
+
+struct exec_check {
+	struct session *session;
+	const struct session_stopper *stopper;
+};
+
+static void session_notes_scan(void *ctx, pid_t pid, bool is_stopped)
+{
+	const struct exec_check *check = ctx;
+
+	session_scan_before_exec(check->session, pid, is_stopped, check->stopper);
 }
 
 void session_check(struct session *s, const struct session_stopper *stopper)
 {
-	struct source *source;
-	const struct source_tracer *tracer = session_tracer(s, &source);
+	struct exec_check check = { s, stopper };
 	const char *before;
 
 	if (!s->wants_check && !s->has_exec)
 		return;
 	before = control_doing(s->control, "with a leak verdict");
-	if (!IS_AGENT && s->has_exec)
-		session_scan_executing(s, stopper);
+	if (!IS_AGENT)
+		session_notes_judge(s, session_notes_scan, &check);
 	if (s->wants_check && s->options->scan != SCAN_NEVER)
 		session_scan(s, stopper, false);
 	if (s->wants_check && session_report(s))
 		debug("%s: report not written", s->options->command);
 	/* Threads that have come to a marker meanwhile waited there, too. */
-	s->wants_check = s->has_exec = false;
-	if (tracer && tracer->checked)
-		tracer->checked(source);
+	s->wants_check = false;
+	session_notes_end_check(s);
 	control_doing(s->control, before);
 }
 
@@ -185,7 +272,8 @@ int session_note(struct session *s, struct process *p, const struct event_header
 {
 	const struct note_event *ev = (const struct note_event *)rec;
 
-	if (session_forwards(s))
+	/* Only this side can stop a process. */
+	if (session_forwards(s) && (IS_AGENT || ev->what != NOTE_EXEC))
 		return session_forward_note(s, p, ev);
 	if (ev->what < NR_NOTES && takers[ev->what])
 		takers[ev->what](s, p, ev);

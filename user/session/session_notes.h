@@ -33,5 +33,11 @@ bool session_note_leaves_out(struct process *p, const struct heap_event *ev);
 /* The heap event @ev was entered: does the program say that its block is no leak? */
 void session_note_heap(struct session *s, struct process *p, const struct heap_event *ev);
 
+/*
+ * @p has executed a program. Its latest verdict before execve() is its last one, unless its only thread has called
+ * allocators since: that exec has failed, and nobody saw the call of this one.
+ */
+void session_note_exec(struct process *p);
+
 /* The sentence about pauses of @p, valid as long as @p; NULL = there was none. */
 const char *session_note_text(struct process *p);

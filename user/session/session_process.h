@@ -29,6 +29,7 @@ enum process_exec {
 	PROCESS_STAYS,
 	PROCESS_EXECUTES, /* it waits for a verdict */
 	PROCESS_JUDGED,	  /* it has one */
+	PROCESS_UNJUDGED, /* it waited in vain */
 };
 
 /* The losses of a process, from several views. */
@@ -65,6 +66,8 @@ struct process {
 	enum process_life life;
 	enum process_origin origin;
 	enum process_exec exec;
+	u64 exec_calls;			  /* heap events before that, + 1; 0 = it has several threads */
+	pid_t exec_tid;			  /* its thread waits at execve(), where nobody traces it; 0 = none */
 	struct target *target;		  /* owned */
 	struct heap *heap;		  /* owned */
 	const struct stack_table *stacks; /* of the session; NULL = not needed */

@@ -156,6 +156,17 @@ static const char *session_report_why_few(const struct process *p)
 	       "all blocks";
 }
 
+static const char *session_report_why_replaced(const struct session *s, const struct process *p)
+{
+	const struct source_choice *c = &s->options->source;
+
+	if (IS_AGENT || !c->wants_exec || p->origin == PROCESS_COPY || p->exec != PROCESS_STAYS)
+		return "no leak verdict: it became another program";
+	return c->max_followed || s->ops->tracer
+		       ? "no leak verdict: it became another program by a call that was not seen (a bare system call?)"
+		       : "no leak verdict: it became another program (--follow judges it)";
+}
+
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
 static const char *note_of(const struct session *s, const struct process *p)
 {
@@ -183,7 +194,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 		       "calls in libraries that it alone loaded may be missing";
 	if (!IS_AGENT && *p->end_note)
 		return p->end_note;
-	return p->life == PROCESS_REPLACED ? "no leak verdict: it became another program"
+	return p->life == PROCESS_REPLACED ? session_report_why_replaced(s, p)
 					   : "no leak verdict: it had ended";
 }
 

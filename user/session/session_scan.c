@@ -477,18 +477,16 @@ void session_scan_one(struct session *s, pid_t pid)
 	scan_and_record(s, p, &o);
 }
 
-void session_scan_executing(struct session *s, const struct session_stopper *stopper)
+void session_scan_before_exec(struct session *s, pid_t pid, bool is_stopped,
+			      const struct session_stopper *stopper)
 {
-	struct session_scan_options o = { .stopper = stopper };
+	struct session_scan_options o = { .stopper = is_stopped ? NULL : stopper, .is_stopped = is_stopped };
+	struct process *p = session_find(s, (u32)pid);
 
-	for (size_t i = 0; i < s->nr_processes && !session_has_span(s); i++) {
-		struct process *p = s->processes[i];
-
-		if (p->exec != PROCESS_EXECUTES || process_is_over(p) || p->has_last_verdict)
-			continue;
-		p->exec = PROCESS_JUDGED;
-		scan_and_record(s, p, &o);
-	}
+	if (!p || process_is_over(p) || p->has_last_verdict || session_has_span(s))
+		return;
+	p->exec = PROCESS_JUDGED;
+	scan_and_record(s, p, &o);
 }
 
 void session_scan_exiting(struct session *s, pid_t pid)

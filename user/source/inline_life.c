@@ -11,6 +11,7 @@
 #include "user/source/inline_stacks.h"
 #include "user/source/call_price.h"
 #include "user/source/inline_target.h"
+#include "user/source/inline_wish.h"
 #include "user/source/probe_taker.h"
 
 /* Stops a process outside of all calls that breakpoints see. */
@@ -160,7 +161,18 @@ enum source_way inline_life_way(const struct source *source, pid_t pid)
 
 bool inline_life_wait_for(struct source *source, const struct call_wish *wish)
 {
-	return source_bpf.wait_for(((const struct inline_source *)(const void *)source)->below, wish);
+	struct inline_source *s = (struct inline_source *)(void *)source;
+	pid_t pid = wish ? (pid_t)wish->pid : s->wished_pid;
+	struct inline_target *t = inline_source_find(s, pid);
+
+	/* BPF sees the calls of a process without code. */
+	if (wish ? !t || !t->shared || t->sight != INLINE_SEES : !pid)
+		return source_bpf.wait_for(s->below, wish);
+	s->wished_pid = wish ? pid : 0;
+	if (!wish)
+		return t && inline_wish_end(t);
+	inline_wish_begin(t, wish);
+	return false;
 }
 
 int inline_life_kernel_words(const struct source *source, pid_t pid, int (*add)(void *ctx, taddr_t word),

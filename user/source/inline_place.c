@@ -91,14 +91,15 @@ static void move_to_function_of_ret(const struct elf *elf, struct inject_site *s
 	site->len = end - start;
 }
 
+/* @has_ends: processes wait for a tracer in _exit(). */
 static int list_sites(struct inject_site *sites, size_t *nr, const struct probed_file *f,
-		      const struct elf *elf)
+		      const struct elf *elf, bool has_ends)
 {
 	for (u32 i = 0; i < f->nr_points; i++) {
 		struct inject_site *site = &sites[*nr];
 		int err;
 
-		if (!site_of(f, &f->points[i], site))
+		if ((f->points[i].kind == POINT_END && !has_ends) || !site_of(f, &f->points[i], site))
 			continue;
 		move_to_function_of_ret(elf, site);
 		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
@@ -287,13 +288,13 @@ static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf
  * to the piece, @why has its name and the reason, or another -errno.
  */
 static int inline_sites_find(struct inject_site *out, size_t *nr, const struct probed_file *f,
-			     struct elf *elf, char why[INJECT_WHY_LEN])
+			     struct elf *elf, bool has_ends, char why[INJECT_WHY_LEN])
 {
 	size_t bad;
 	int err;
 
 	*nr = 0;
-	err = list_sites(out, nr, f, elf);
+	err = list_sites(out, nr, f, elf, has_ends);
 	while (!err && *nr) {
 		err = try_sites(out, *nr, elf, &bad, why);
 		if (err != -EOPNOTSUPP)
@@ -479,7 +480,9 @@ static int inline_place_put_in(void *ctx, const struct target *target, const str
 		return -EOPNOTSUPP;
 	if (has_shared && !s->options.joins_later)
 		return inline_place_decline(s, target, map, NULL);
-	err = sites && kept && own ? inline_sites_find(sites, &nr, f, elf, why) : -ENOMEM;
+	/* A process that is followed has a tracer. And the page of _exit() has execve(), where a breakpoint may be. */
+	err = sites && kept && own ? inline_sites_find(sites, &nr, f, elf, !s->options.max_followed, why)
+				   : -ENOMEM;
 	if (err == -ENOTSUP)
 		return inline_place_decline(s, target, map, why);
 	if (!err && has_shared)

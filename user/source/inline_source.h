@@ -28,6 +28,7 @@ struct inline_source {
 	bool has_in_place;	 /* a process has jumps in pages that stay mappings of files */
 	bool is_used;		 /* the piece has seen a process */
 	bool is_detached;
+	pid_t wished_pid; /* of inline_wish_begin(); 0 = there is no wish */
 	struct inline_waker waker;
 	struct limits_turn turn;	/* of the waker's thread */
 	struct stopped_threads stopped; /* of the process that is changed over; late ones stay for a while */

@@ -485,6 +485,11 @@ static __attribute__((noinline)) void look_for_tid(struct inline_target *t, u32 
 		thread->tid = tid ? tid : UNKNOWN_TID + ring;
 }
 
+u32 inline_target_tid(struct inline_target *t, u32 ring)
+{
+	return t->rings && ring < rings_nr(t->rings) ? find_tid(t, ring) : 0;
+}
+
 static u32 inline_target_tid_of(struct inline_target *t, u32 ring)
 {
 	if (t->threads[ring].nr_poll != t->nr_polls)

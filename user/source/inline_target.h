@@ -87,6 +87,9 @@ int inline_target_born(struct inline_target *t, const struct source_options *o) 
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 
+/* The TID of the thread that has @ring, 0 = not known. */
+u32 inline_target_tid(struct inline_target *t, u32 ring);
+
 /* For injection.nr_buckets. */
 u32 inline_target_buckets(const struct source_options *o);
 

@@ -119,10 +119,14 @@ static const char *first_argument(u16 machine)
 	return NULL;
 }
 
-/* Functions of LeakSanitizer that say what is no leak, and execve(): markers at their first instructions. */
+/*
+ * Functions of LeakSanitizer that say what is no leak, and those that execute a program: markers at their first
+ * instructions. Only the first argument of execve() is the name of the file.
+ */
 static void add_marked(struct probed_file *f, const struct elf *elf)
 {
-	static const u8 kinds[] = { NOTE_IGNORE, NOTE_DISABLE, NOTE_ENABLE, OF_HOST(NOTE_EXEC) };
+	static const u8 kinds[] = { NOTE_IGNORE, NOTE_DISABLE, NOTE_ENABLE,
+				    OF_HOST(NOTE_EXEC, NOTE_EXEC, NOTE_EXEC) };
 	const char *arg = first_argument(elf->machine);
 
 	for (size_t i = 0; arg && i < ARRAY_SIZE(kinds); i++) {
@@ -131,7 +135,8 @@ static void add_marked(struct probed_file *f, const struct elf *elf)
 		if (!f->list.marked[i])
 			continue;
 		*n = (struct note_probe){ .what = kinds[i], .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
-		note_arg_parse(&n->args[0], elf->machine, arg);
+		if (IS_AGENT || !i || kinds[i - 1] != NOTE_EXEC)
+			note_arg_parse(&n->args[0], elf->machine, arg);
 		f->note_places[f->nr_notes++] = f->list.marked[i];
 	}
 }

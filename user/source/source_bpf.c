@@ -266,8 +266,9 @@ static void choose_probes(const struct bpf_source *s, struct placing_options *pl
 	const struct source_options *o = &s->options;
 
 	placing->probes.wants_tracers = o->stops_at_maps && o->max_followed;
-	/* Only a thread that heaptap traces by ptrace stops. */
-	placing->probes.wants_exec = o->probes.wants_exec && o->stops_at_maps;
+	/* Without --follow, a child in the memory of its parent that comes to a probe counts as unseen. */
+	placing->probes.wants_exec = o->probes.wants_exec && s->config.max_followed &&
+				     (o->stops_at_maps || (s->config.waits_at_end && s->programs.has_loop));
 	placing->probes.no_uretprobe = !o->taker && !caps->is_uretprobe_safe;
 	placing->probes.sees_system_calls = s->config.mapping.mmap_fn;
 	placing->probes.wants_end = s->config.waits_at_end && s->programs.has_loop;
