@@ -104,8 +104,7 @@ struct source_ops {
 	bool (*trapped)(struct source *s, pid_t pid, pid_t tid);
 	/* Are the probes still in the memory of @t? Those that are not count in losses(). May be NULL. */
 	void (*look)(struct source *s, const struct target *t);
-	/* heaptap is about to be stopped, or goes on: no process may wait for it. NULL: none ever waits. */
-	void (*sleep)(struct source *s, bool is_asleep);
+	void (*sleep)(struct source *s, bool is_asleep); /* heaptap stops: nobody may wait for it; or NULL */
 	void (*forget)(struct source *s, pid_t pid); /* has ended, its last record was delivered; or NULL */
 	/* Forget modules for which @is_used, by id, is false, or set it: they must stay. NULL: all must. */
 	void (*keep_files)(struct source *s, bool *is_used);
