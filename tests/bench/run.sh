@@ -350,6 +350,9 @@ bench_scan() {
 	pinned "$bench/bench_scan" 4194304 240 random >"$tmp/scan" || true
 	row "the same where pointers lead anywhere" "$(awk '/^memory/ { print $2 }' "$tmp/scan") B" "24 B" \
 		"$(sed -n 's|.* \([0-9.]*\) GiB/s with the verdicts|\1|p' "$tmp/scan") GiB/s"
+	rules_row "CPU time of a scan with the rules of callers and neighbours / without"
+	rules_row "the same where blocks touch" touching
+	rules_row "the same where pointers lead behind headers" headed
 	copy_row "the same pause with --snapshot fork" fork "40 ms"
 	copy_row "the same, the target writes 100 MiB/s" "fork write" "80 ms"
 	copy_row "the same pause with --snapshot precopy" precopy "40 ms"
@@ -383,6 +386,14 @@ bench_census() {
 	fi
 	row "$what" "$(reading '%.2f s' "$ms / 1000")" "2 s" "a scan takes $(reading '%.2f s' "${gib:-0} / ${speed:-1}")"
 	row "pause of the target in that census" "$pause ms" "2000 ms" ""
+}
+
+# rules_row WHAT [HOW]: the price of rules that are no heuristics of other tools
+rules_row() {
+	local with without
+	pinned "$bench/bench_scan" rules ${2:-} >"$tmp/scan" 2>>"$tmp/log" || true
+	read -r with without < <(sed -n 's|^rules \([0-9]*\) ns, without \([0-9]*\) ns|\1 \2|p' "$tmp/scan") || true
+	ratio "$1" "${with:-}" "${without:-}" "1.10 x"
 }
 
 # copy_row WHAT HOW LIMIT: the least pause of three

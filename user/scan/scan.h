@@ -33,7 +33,8 @@ enum scan_heuristic {
 	SCAN_GLIB = 16,	    /* an object behind its private data, known by its class; pointers in 32 bits */
 	SCAN_TABLE = 32,    /* a hash table of Rust behind its entries, of Abseil behind a header */
 	SCAN_SELF = 64,	    /* an object that keeps where its block begins, or where it begins itself */
-	SCAN_HEURISTICS = 127
+	SCAN_HEURISTICS = 127,
+	SCAN_RULES = 128 /* ends, headers, marks: off only to measure their price */
 };
 
 struct scan_options {

@@ -338,16 +338,18 @@ static int behind_decide(struct behind_finder *f, bool *are_all)
 	struct behind_iter it = { .spread = f->spread };
 	struct scan *s = f->s;
 	u64 *bits = NULL;
+	u32 known = 0; /* an offset at which all such blocks are kept */
 	bool is_any_left = false;
 
 	for (u32 i; (i = behind_next(&it)) != BLOCK_NONE;) {
 		u32 offset = behind_header(f->spread, i);
 
-		if (!offset ||
-		    !(f->step > 1 ? behind_has_offset(&f->sums, offset) : behind_is_kept(f, i, offset))) {
+		if (!offset || (offset != known && !(f->step > 1 ? behind_has_offset(&f->sums, offset)
+								 : behind_is_kept(f, i, offset)))) {
 			is_any_left = true;
 			continue;
 		}
+		known = f->step > 1 ? offset : 0;
 		if (!bits)
 			bits = calloc(s->nr / 64 + 1, sizeof(*bits));
 		if (!bits)

@@ -211,7 +211,7 @@ static void scan_blocks_tidy(struct scan *s)
 		u64 size = scan_block_size(s, i);
 
 		s->bytes += size;
-		if (!IS_AGENT && i + 1 < nr)
+		if (scan_has_rules(s) && i + 1 < nr)
 			s->has_touching |= scan_block_end(s, i) == s->blocks[i + 1].addr;
 		if (i + 1 == nr || s->blocks[i].addr + size <= s->blocks[i + 1].addr)
 			continue;

@@ -381,7 +381,7 @@ static int judge_reached(struct spread *spread)
 	bool are_all = true, is_any = false;
 	int err = judge_reached_once(spread);
 
-	if (IS_AGENT || err)
+	if (err || !scan_has_rules(spread->s))
 		return err;
 	err = scan_find_behind(spread, &are_all);
 	if (!err && !are_all)

@@ -111,7 +111,7 @@ static int scan_look_settle(struct looker *r, const struct candidate *c, const s
 	enum meaning meaning = MEANS_START;
 	bool may_be_end;
 
-	if (IS_AGENT && is_outside)
+	if (is_outside && !scan_has_rules(s))
 		return 0;
 	if ((!offset || is_outside) && (IS_AGENT || is_outside || s->has_touching) &&
 	    block - !offset != BLOCK_NONE && scan_block_end(s, block - !offset) == c->value &&
@@ -737,7 +737,7 @@ int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 {
 	const struct scan *s = r->s;
 	/* A word with marks in its upper bits passes, too. */
-	u64 mask = IS_AGENT || s->hi > SCAN_ADDRESS ? UINT64_MAX : SCAN_ADDRESS;
+	u64 mask = !scan_has_rules(s) || s->hi > SCAN_ADDRESS ? UINT64_MAX : SCAN_ADDRESS;
 	const struct scan_filter filter = { r->facts->mask & mask, s->lo, s->hi - s->lo };
 	taddr_t addr = chunk->addr, end = chunk->addr + chunk->len;
 	int err = 0;

@@ -131,15 +131,35 @@ static bool is_mask(u64 mask)
 	return mask && (mask & (mask + 1)) == 0;
 }
 
-/* May a word beside @c be the mask of a hash table? Few pointers have one, and these words were just read. */
-static inline bool may_have_mask(const struct looker *r, const struct candidate *c)
+static inline u64 meaning_word_at(const struct looker *r, u32 at)
 {
-	u64 words[3];
+	u64 value;
+
+	memcpy(&value, r->data + (size_t)8 * at, sizeof(value));
+	return value;
+}
+
+static inline bool is_mask_of_rust(u64 mask)
+{
+	return mask >= TABLE_MIN && is_mask(mask);
+}
+
+/*
+ * May @c be the pointer of a hash table? Of Rust, beside a mask; of Abseil, before a pointer further into @block. Few
+ * pointers may be, and these words were just read.
+ */
+static inline bool may_be_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
+{
+	u64 next;
 
 	if (!c->at || c->at + 1 >= r->nr_words)
 		return true;
-	memcpy(words, r->data + (size_t)8 * (c->at - 1), sizeof(words));
-	return is_mask(words[0]) || is_mask(words[2]);
+	next = meaning_word_at(r, c->at + 1);
+	if (offset % TABLE_GROUP == 0 &&
+	    (is_mask_of_rust(next) || is_mask_of_rust(meaning_word_at(r, c->at - 1))))
+		return true;
+	return offset <= TABLE_HEADER &&
+	       (next & r->facts->mask) - c->value < scan_block_end(r->s, block) - c->value;
 }
 
 /* Entries lie before the pointer, behind it a byte for each and 16 more. */
@@ -153,8 +173,8 @@ static bool is_table_of_rust(const struct looker *r, const struct candidate *c, 
 		u64 used = meaning_neighbour(&n, at + (at < 0 ? 3 : 2));
 
 		need = offset + mask + 1 + TABLE_GROUP;
-		if (mask >= TABLE_MIN && is_mask(mask) && mask < size && room <= mask &&
-		    used <= mask - room && size >= need && size - need <= (slack ? slack + need / 4 : 0))
+		if (is_mask_of_rust(mask) && mask < size && room <= mask && used <= mask - room &&
+		    size >= need && size - need <= (slack ? slack + need / 4 : 0))
 			return true;
 	}
 	return false;
@@ -179,8 +199,8 @@ static bool is_table_of_abseil(const struct looker *r, const struct candidate *c
 
 bool looker_is_table(const struct looker *r, const struct candidate *c, u32 block, u64 offset)
 {
-	if (c->at == NO_INDEX || !(r->facts->heuristics & SCAN_TABLE))
+	if (c->at == NO_INDEX || !(r->facts->heuristics & SCAN_TABLE) || !may_be_table(r, c, block, offset))
 		return false;
-	return (offset % TABLE_GROUP == 0 && may_have_mask(r, c) && is_table_of_rust(r, c, block, offset)) ||
+	return (offset % TABLE_GROUP == 0 && is_table_of_rust(r, c, block, offset)) ||
 	       (offset <= TABLE_HEADER && is_table_of_abseil(r, c, block));
 }

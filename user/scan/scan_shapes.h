@@ -9,6 +9,12 @@ struct candidate;
 struct looker;
 struct spread;
 
+/* Do the rules of this page count? SCAN_RULES switches those off that are no enum scan_heuristic. */
+static inline bool scan_has_rules(const struct scan *s)
+{
+	return !IS_AGENT && !(s->options.no_heuristics & SCAN_RULES);
+}
+
 /* scan_self.c: blocks that get a bit, in *@bits, which has one for each block of @s. 0 or -ENOMEM. */
 int looker_list_add(struct looker_list *list, u32 block) __must_check;
 /* Take over @list, which is empty then. */

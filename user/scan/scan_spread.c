@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/scan/scan_shapes.h"
+
 /*
  * A bit per block says that it was seen, and the array of blocks is written only at the end. While few blocks are
  * waiting, they are followed one by one from a stack, and each costs a cache miss. When many are waiting, they become
@@ -140,7 +142,7 @@ static void take_waiting(struct spread *sp)
 int spread_init(struct spread *sp, struct scan *s)
 {
 	size_t nr_words = s->nr / WORD_BITS + 1;
-	bool has_notes = !IS_AGENT && s->books.find;
+	bool has_notes = scan_has_rules(s) && s->books.find;
 
 	*sp = (struct spread){ .s = s, .limit = s->nr / FEW + MIN_STACK };
 	sp->seen = calloc(nr_words, sizeof(*sp->seen));

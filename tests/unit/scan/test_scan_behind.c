@@ -35,6 +35,19 @@ static void one_header(void **state)
 	assert_int_equal(r.headers[1], 0);
 }
 
+/* The switch of the benchmark: blocks behind headers are possible, as without callers. */
+static void without_rules(void **state)
+{
+	taddr_t kept[NR];
+
+	(void)state;
+	keep_behind(kept, GLOBALS, 16);
+	w.options.no_heuristics = SCAN_RULES;
+	scan_with_callers();
+	for (u32 i = 0; i < NR; i++)
+		assert_verdict(kept[i], SCAN_POSSIBLE);
+}
+
 /* Blocks behind headers hold others so, and those hold more by their starts. */
 static void chains_behind_headers(void **state)
 {
@@ -358,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(one_header),
+		TEST(without_rules),
 		TEST(chains_behind_headers),
 		TEST(headers_beside_others),
 		TEST(two_headers),
