@@ -53,6 +53,22 @@ all_equal() {
 	ends_well
 }
 
+# The first leaf of the tree has one description then, of an extent that goes on in the second leaf.
+@test "census: jemalloc: memory that a boundary of 1 GiB goes through (T11)" {
+	on_library libjemalloc
+	printf '%s\n' '#include <sys/mman.h>' 'enum { MIB = 1 << 20, GIB = 1 << 30, ABOVE = 190 * MIB };' \
+		'__attribute__((constructor)) static void fill(void) {' \
+		'	unsigned long top = (unsigned long)mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);' \
+		'	mmap(0, (top - ABOVE) % GIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); }' >"$BATS_TEST_TMPDIR/fill.c"
+	gcc -shared -fPIC -o "$BATS_TEST_TMPDIR/fill.so" "$BATS_TEST_TMPDIR/fill.c"
+	counted env LD_PRELOAD="$BATS_TEST_TMPDIR/fill.so $PRELOAD" "$T/census" 1 1 5000 large
+	census
+	equals_truth 24
+	grep -q '64-bit, jemalloc' "$text"
+	adds_up
+	ends_well
+}
+
 # After a mass delete such extents are most of those that the tree begins with.
 @test "census: jemalloc: while a thread gives free pages back (T11)" {
 	on_library libjemalloc

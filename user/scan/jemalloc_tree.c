@@ -287,10 +287,13 @@ static int find_in_data(struct jemalloc_tree *t, taddr_t start, taddr_t end, u32
 	taddr_t at = start;
 	u64 word;
 
-	/* Where too many words look like those of a root, none is found. */
+	/*
+	 * Where too many words look like those of a root, none is found. A word for user memory is in the lower half
+	 * of the root.
+	 */
 	t->leaves.nr_looks = t->nodes.nr_looks = 0;
 	while (t->leaves.nr_looks < t->max_looks && t->nodes.nr_looks < t->max_looks &&
-	       end - at >= level_words(t) * 8 && (word = page_reader_next(&t->data, &at, end))) {
+	       end - at >= level_words(t) * 8 / 2 && (word = page_reader_next(&t->data, &at, end))) {
 		if (word % 64 || is_too_close(t, at - 8) || !leads_to_leaf(t, at - 8, word, start, end))
 			continue;
 		if (!*nr_before)
