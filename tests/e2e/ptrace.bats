@@ -619,3 +619,34 @@ thread.start(); thread.join()'
 	grep -q 'the limit of CPU time (ulimit -t) is reached: tracing has ended' "$BATS_TEST_TMPDIR/setpriv.err"
 	untouched "$TARGET"
 }
+
+# all_in_state LETTER PID...
+all_in_state() {
+	local letter=$1 pid
+	shift
+	for pid; do grep -q "^State:.$letter" "/proc/$pid/status" || return 1; done
+}
+
+# The tracer stands still until the last child waits for it. Then it hears of that one first, and of the ends of the others
+# before their parent tells of it.
+@test "ptrace: the ends of children leave the breakpoints of a new one (A16)" {
+	local go round pids tracer
+	for round in 1 2 3; do
+		go=$BATS_TEST_TMPDIR/go$round
+		start "$T/sisters" "$go"
+		TARGET=$PID
+		attached -b ptrace -f --no-scan "$TARGET"
+		tracer=$(awk '/^TracerPid:/ { print $2 }' "/proc/$TARGET/status")
+		touch "$go.first"
+		wait_for grep -q '[0-9]' "$BATS_TEST_TMPDIR/sisters.out"
+		mapfile -t pids <"$BATS_TEST_TMPDIR/sisters.out"
+		wait_for all_in_state S "${pids[@]}" "$TARGET"
+		kill -STOP "$tracer"
+		touch "$go.second"
+		wait_for all_in_state t "${pids[@]}" "$TARGET"
+		kill -CONT "$tracer"
+		ended "$TAP" 0
+		nothing_lost
+		jq -e --argjson p "$TARGET" '[.processes[] | select(.pid != $p) | .totals.allocs] | length == 17 and add == 10' "$report"
+	done
+}
