@@ -156,15 +156,12 @@ static const char *session_report_why_few(const struct process *p)
 	       "all blocks";
 }
 
-static const char *session_report_why_replaced(const struct session *s, const struct process *p)
+/* The same in the report of a recording, which does not have all options. */
+static const char *session_report_why_replaced(const struct process *p)
 {
-	const struct source_choice *c = &s->options->source;
-
-	if (IS_AGENT || !c->wants_exec || p->origin == PROCESS_COPY || p->exec != PROCESS_STAYS)
-		return "no leak verdict: it became another program";
-	return c->max_followed || s->ops->tracer
-		       ? "no leak verdict: it became another program by a call that was not seen (a bare system call?)"
-		       : "no leak verdict: it became another program (--follow judges it)";
+	return IS_AGENT || p->origin == PROCESS_COPY
+		       ? "no leak verdict: it became another program"
+		       : "no leak verdict: it became another program (--follow judges it before, where it can)";
 }
 
 /* Why @p has no verdict, NULL if it has one or none was asked for. */
@@ -194,7 +191,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 		       "calls in libraries that it alone loaded may be missing";
 	if (!IS_AGENT && *p->end_note)
 		return p->end_note;
-	return p->life == PROCESS_REPLACED ? session_report_why_replaced(s, p)
+	return p->life == PROCESS_REPLACED ? session_report_why_replaced(p)
 					   : "no leak verdict: it had ended";
 }
 

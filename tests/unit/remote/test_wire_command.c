@@ -19,7 +19,7 @@ static void fill(void)
 	start.tuning = (struct tuning){
 		.is_paused = true, .is_thin = true, .depth = 127, .min_size = 16, .max_size = 1ULL << 40
 	};
-	start.want_mmap = start.wants_exit_scan = true;
+	start.want_mmap = start.wants_exit_scan = start.wants_exec_scan = true;
 	start.resume_id = 0x1122334455667788;
 	start.max_followed = 77;
 	start.received.nr_ends = 9;
