@@ -660,6 +660,7 @@ judged_before_exec() {
 		nothing_lost
 		jq -e '.processes | length == 2 and .[0].replaced and .[1].exit == { code: 3 }' "$report"
 		! lost_before_exec || return 0
+		jq -c "[.processes[]|[.pid,.verdict,.notes,.scan.definite]]" "$report"
 		jq -e '.processes[0].notes == ["no leak verdict: it became another program (--follow judges it before, where it can)"]' "$report"
 	done
 	echo "no verdict in $i traces: $*"
@@ -672,10 +673,10 @@ judged_before_exec() {
 	for kind in '' t f a; do
 		judged_before_exec "$kind" -f
 	done
+	# The source is an option of serve.
+	! by_connect || return 0
 	unset HEAPTAP_NO_CODE
 	for kind in -bbpf -binline -bptrace -bauto; do
-		# serve does not follow children by inline.
-		! by_connect || [ "$kind" != -binline ] || continue
 		judged_before_exec '' -f "$kind"
 	done
 	executing '' -b ptrace
