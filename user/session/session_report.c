@@ -191,8 +191,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 		       "calls in libraries that it alone loaded may be missing";
 	if (!IS_AGENT && *p->end_note)
 		return p->end_note;
-	return p->life == PROCESS_REPLACED ? session_report_why_replaced(p)
-					   : "no leak verdict: it had ended";
+	return p->life == PROCESS_REPLACED ? session_report_why_replaced(p) : "no leak verdict: it had ended";
 }
 
 /* Notes on what of it, or of its children, is not traced. Returns how many. */
