@@ -196,7 +196,7 @@ overlaid() {
 	grep -qE 'another program has a uprobe on [a-z_]+: calls are missed|others have uprobes in it' "$err"
 	[ "$(field .lost.other)" -gt 0 ]
 	[[ $(field .verdict) == *"leaks among the blocks that were seen;"* ]] || { field .verdict; return 1; }
-	kill -INT "$other"
+	kill -TERM "$other"
 	wait_for gone "$other"
 }
 

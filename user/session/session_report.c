@@ -156,7 +156,7 @@ static const char *session_report_why_few(const struct process *p)
 	       "all blocks";
 }
 
-/* The same in the report of a recording, which does not have all options. */
+/* A recording does not have all options, and its report says the same. */
 static const char *session_report_why_replaced(const struct process *p)
 {
 	return IS_AGENT || p->origin == PROCESS_COPY
